@@ -27,7 +27,7 @@ POINTS = 100  # of a curve, in the table that is kept
 
 def tables(results, place):
     """Write one row per trial, and thinned curves."""
-    columns = ("panel", "learner", "trial", "episodes", "floor", "baseline", "optimum", "violations", "regret")
+    columns = ("scenario", "agent", "trial", "episodes", "floor", "baseline", "optimum", "violations", "regret")
     more = ("min_value", "mean_value", "off_baseline", "first_optimistic", "on_baseline", "on_mixture", "on_optimistic")
     with (place / "trials.csv").open("w", newline="") as stream:
         rows = csv.writer(stream, lineterminator="\n")
@@ -36,7 +36,7 @@ def tables(results, place):
             rows.writerows([getattr(trial, name) for name in (*columns, *more)] for trial in trials)
     with (place / "curves.csv").open("w", newline="") as stream:
         rows = csv.writer(stream, lineterminator="\n")
-        rows.writerow(("panel", "learner", "episode", "mean", "min", "regret"))
+        rows.writerow(("scenario", "agent", "episode", "mean", "min", "regret"))
         for trials in results.trials.values():
             first = trials[0]
             step = max(1, len(first.curve_episode) // POINTS)
@@ -44,7 +44,7 @@ def tables(results, place):
                 mean = sum(float(trial.curve_mean[i]) for trial in trials) / len(trials)
                 lowest = min(float(trial.curve_min[i]) for trial in trials)
                 regret = sum(float(trial.curve_regret[i]) for trial in trials) / len(trials)
-                rows.writerow((first.panel, first.learner, int(first.curve_episode[i]), mean, lowest, regret))
+                rows.writerow((first.scenario, first.agent, int(first.curve_episode[i]), mean, lowest, regret))
 
 
 def section(results, folder):
@@ -83,7 +83,8 @@ def section(results, folder):
         when = ["never" if first is None else f"{first:,.0f}" for first in firsts]
         when[0] = "has none" if row["no_floor"] else when[0]
         regret = f"{row['regret']:z,.0f} ({row['baseline_regret']:z,.0f})"
-        yield f"| {row['panel_title']} | {row['label']} | {row['violations']:,.0f} | {regret} | {when[0]} | {when[1]} |"
+        where, who = row["scenario_title"], row["label"]
+        yield f"| {where} | {who} | {row['violations']:,.0f} | {regret} | {when[0]} | {when[1]} |"
     yield ""
     for name in study.figures:
         save_png(FIGURES[name].draw(results), place / f"{name}.png")

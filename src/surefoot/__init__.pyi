@@ -93,7 +93,6 @@ from .simulation.run import Trace as Trace
 from .simulation.sample_log import sample_log as sample_log
 from .simulation.simulate import simulate as simulate
 from .simulation.simulate import simulate_many as simulate_many
-from .simulation.simulate import simulate_plainly as simulate_plainly
 from .simulation.simulate import simulate_reference as simulate_reference
 from .simulation.simulate_guard import GuardRun as GuardRun
 from .simulation.simulate_guard import Outcomes as Outcomes

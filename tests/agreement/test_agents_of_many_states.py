@@ -12,7 +12,7 @@ import scipy.sparse
 
 import surefoot as sf
 from surefoot.assurance import verifier
-from surefoot.assurance.records import OF_LISTS, chained, first_record, format_of
+from surefoot.assurance.records import FORMAT, OF_LISTS, chained, first_record, format_of
 from surefoot.simulation import forecast as forecasts
 from surefoot.task.transitions import Lists, Table
 
@@ -255,19 +255,19 @@ def test_ledgers_of_lists_are_verified(tmp_path, by_next, kind):
     head = first_record(agent, sf.Counts.zeros(made.problem, pooled=True), OF_LISTS)
     assert head["format"] == OF_LISTS == format_of(made.problem)
     assert (kind != "mask") == any(not states for states in head["support"][0])
-    former = first_record(agent, sf.Counts.zeros(made.problem, pooled=True), 3)
-    assert all(states for states in former["support"][0])
+    in_tables = first_record(agent, sf.Counts.zeros(made.problem, pooled=True), FORMAT)
+    assert all(states for states in in_tables["support"][0])
 
-    def as_the_former(records):
-        records[0] |= {name: former[name] for name in ("format", "support", "rewards_by_next")}
+    def as_tables(records):
+        records[0] |= {name: in_tables[name] for name in ("format", "support", "rewards_by_next")}
 
-    written = rewritten(lines, as_the_former)
+    written = rewritten(lines, as_tables)
     assert verifier.verify(written).refusals == []  # the same in tables
     if by_next and kind == "mask":
         assert len(written[0]) > 5 * len(lines[0])
 
     def unlisted(records):
-        records[0] |= {"format": 3}
+        records[0] |= {"format": FORMAT}
         records[0]["support"][0][0] = []
 
     def shorter(records):
@@ -322,7 +322,6 @@ def test_a_ledger_that_nobody_could_read_is_refused_at_once(tmp_path):
 def test_a_ledger_of_lists_is_continued(tmp_path):
     made = large(80, by_next=True)
     agent, lines = ledger_of(tmp_path, made)
-    ledger = sf.Ledger.resume(tmp_path / "ledger", agent, 100)
+    sf.Ledger.resume(tmp_path / "ledger", agent, 100)
     kept = lines_of(tmp_path / "ledger")
     assert 1 < len(kept) < len(lines) and kept == lines[: len(kept)]
-    assert ledger._last.format == OF_LISTS

@@ -123,7 +123,7 @@ def alike(world, problem, pi, n, counts, rng, baseline):
     counts.played += n * once.played
     counts.episodes += n
     counts.n_start += n * once.n_start
-    counts.baseline_returns += n * once.record
+    counts.baseline_returns += n * once.baseline_returns
     if counts.x_sa is not None:
         counts.x_sa += n * once.x_sa
 

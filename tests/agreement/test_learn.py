@@ -10,7 +10,6 @@ these numbers, each in units of its pooled standard deviation; the loops' labels
 """
 
 import os
-import re
 import signal
 from dataclasses import replace
 from functools import partial
@@ -486,8 +485,8 @@ def more_episodes(totals):
         {"counts_n_sas": lambda n: n + 0.5},
         {"counts_n_start": lambda n: n[:1]},
         {"counts_n_start": lambda n: -n},
-        {"counts_record": lambda n: n[:1]},
-        {"counts_record": lambda n: n - 100},
+        {"counts_baseline_returns": lambda n: n[:1]},
+        {"counts_baseline_returns": lambda n: n - 100},
         {"counts_logged": lambda n: np.int64(1)},
         {"counts_H": lambda n: n + 1},
         {"counts_planned_n_sas": lambda n: n + 1000},
@@ -859,41 +858,6 @@ def test_the_coin_is_tossed_once_an_episode():
         assert np.ptp(actions) == 0
         sides.append(int(actions[0]))
     assert 15 < sum(sides) < 45  # 30 expected; 4 standard deviations are 15.5
-
-
-@pytest.mark.parametrize("former", [sf.Blocks(0.1), sf.Growth(1.1)], ids=str)
-def test_a_run_with_a_former_rule_of_replanning_says_how_to_resume_it(former, tmp_path):
-    """Earlier versions made plans at growth 1.1, and of many states whenever there were a tenth more episodes."""
-    env, path = gymnasium.make("surefoot.worlds.gymnasium:GridTraps-v0", rows=9, columns=9, H=4), tmp_path / "run.npz"
-    world = sf.from_gymnasium(env, horizon=4)
-    settings = (world.problem, sf.uniform(4, world.S, 4), 0.2)
-    today = sf.EpsMix(*settings, pooled=True)
-    assert today.replan_rule.at_least == 4
-    before = sf.EpsMix(*settings, pooled=True, replan=former)
-    run = sf.learn(env, before, 20, 3, save=path, progress=False)
-    with pytest.raises(sf.InvalidFile, match=rf"Give the agent replan=sf\.{re.escape(str(former))} where"):
-        sf.learn(env, today, 20, 3, save=path, resume=True, progress=False)
-    assert sf.learn(env, before, 20, 3, save=path, resume=True, progress=False).counts == run.counts
-
-
-def test_a_run_with_a_former_rule_inside_says_how_to_resume_it(tmp_path):
-    """An agent inside has a rule, too, which is part of what a run is recognised by."""
-    env, world, _ = walk()
-    problem = world.problem
-    given = (problem, sf.embed_policy(problem, np.full((2, 2), 0.5)), 1.5)
-
-    def built(outer, inner):
-        learner = sf.BPIUCBVI(problem, pooled=True, replan=inner)
-        return sf.BudgetExploration(*given, pooled=True, learner=learner, replan=outer)
-
-    rule, path = sf.Growth(1.1), tmp_path / "run.npz"
-    for outer, words in ((rule, ""), (None, f"replan=sf.{rule} and ")):
-        run = sf.learn(env, built(rule, rule), 20, 3, save=path, progress=False)
-        said = re.escape(f"Give the agent {words}its learner replan=sf.{rule} where you left them out")
-        with pytest.raises(sf.InvalidFile, match=said):
-            sf.learn(env, built(outer, None), 20, 3, save=path, resume=True, progress=False)
-        assert sf.learn(env, built(rule, rule), 20, 3, save=path, resume=True, progress=False).counts == run.counts
-        path.unlink()
 
 
 def test_one_process_at_a_time_goes_on_with_a_run(tmp_path, assert_same_run):

@@ -365,13 +365,15 @@ def test_what_was_checked_is_played(case_of):
         learner.begin()
 
 
-def test_a_learner_with_a_former_default_says_how_to_go_on(tmp_path):
+def test_a_learner_goes_on_with_the_agent_that_it_had(tmp_path):
     world = sf.world("grid-traps", rows=9, columns=9, H=4)
     settings = (world.problem, world.baseline, 0.2)
-    former = sf.EpsMix(*settings, pooled=True, replan=sf.Blocks(0.1))
-    sf.save_learner(sf.Learner(former, 1), tmp_path / "learner.npz")
-    with pytest.raises(sf.InvalidFile, match=r"Give the agent replan=sf\.Blocks\(share=0\.1\) where you left"):
-        sf.load_learner(tmp_path / "learner.npz", sf.EpsMix(*settings, pooled=True))
-    with pytest.raises(sf.InvalidFile, match="belongs to another learner"):  # control
-        sf.load_learner(tmp_path / "learner.npz", sf.EpsMix(*settings, pooled=True, delta=0.2))
-    assert sf.load_learner(tmp_path / "learner.npz", former).episodes == 0
+    mine = sf.EpsMix(*settings, pooled=True, replan=sf.Blocks(0.1))
+    sf.save_learner(sf.Learner(mine, 1), tmp_path / "learner.npz")
+    for other in (
+        sf.EpsMix(*settings, pooled=True),
+        sf.EpsMix(*settings, pooled=True, replan=sf.Blocks(0.1), delta=0.2),
+    ):
+        with pytest.raises(sf.InvalidFile, match="belongs to another learner"):
+            sf.load_learner(tmp_path / "learner.npz", other)
+    assert sf.load_learner(tmp_path / "learner.npz", mine).episodes == 0  # control

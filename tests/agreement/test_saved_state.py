@@ -1,5 +1,6 @@
 """Saved runs are recognised by digests of what decides how they continue."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,12 @@ import surefoot as sf
 from surefoot.agents.base import adapted
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.rivals.lp_agent import LPAgent
+from surefoot.base.digest import digest
 from surefoot.bounds.certificate import fingerprint_of
 from surefoot.live.saved_state import RunIdentity
 from surefoot.task.episode import Episode
 
+ACCOUNTS = ("budget-exploration", "conservative-ucbvi")
 H, S, A = 3, 2, 2
 P = np.array([[[0.75, 0.25], [0.5, 0.5]], [[0.125, 0.875], [1.0, 0.0]]])
 r = np.array([[0.5, 0.25], [0.125, 1.0]])
@@ -47,10 +50,10 @@ def agents():
     """An agent of each kind, and each of its settings once."""
     box, without, rule = sf.MaurerPontilBox(0.5), {"returns": None}, {"replan": sf.Growth(1.1)}
     prior = {"bounds": sf.KL(full_support=True)} | rule
-    mix, former = sf.StepMix, prior | without
+    mix, said = sf.StepMix, prior | without
     certificate = sf.Certificate(0.75, 0.01, fingerprint_of(BASELINE, PROBLEM))
     return {
-        "kl": mix(PROBLEM, BASELINE, 0.5, **former),
+        "kl": mix(PROBLEM, BASELINE, 0.5, **said),
         "kl, settings": mix(
             PROBLEM,
             BASELINE,
@@ -63,15 +66,15 @@ def agents():
         ),
         "paper": mix.paper(PROBLEM, BASELINE, 0.5),
         "scaled": mix(PROBLEM, BASELINE, 0.5, bounds=sf.Bernstein(0.1), replan=sf.Blocks(0.1)),
-        "relative": mix(PROBLEM, BASELINE, sf.Relative(0.05), **former),
+        "relative": mix(PROBLEM, BASELINE, sf.Relative(0.05), **said),
         "returns": mix(PROBLEM, BASELINE, 0.5, returns=sf.Returns(0.3), **prior),
-        "explorer": mix(PROBLEM, BASELINE, 0.5, explorer=explorer, **former),
-        "thompson": mix(PROBLEM, BASELINE, 0.5, explorer=sf.Thompson(PROBLEM, 0.5), **former),
-        "certificate": mix(PROBLEM, BASELINE, 0.5, certificate=certificate, **former),
-        "unknown": mix(UNKNOWN, BASELINE, 0.5, pooled=True, **former),
-        "units": mix(UNITS, BASELINE, 4.0, **former),
-        "epsmix": sf.EpsMix(PROBLEM, BASELINE, sf.Relative(0.25), **former),
-        "step-no-mix": sf.StepNoMix(PROBLEM, BASELINE, 0.5, **former),
+        "explorer": mix(PROBLEM, BASELINE, 0.5, explorer=explorer, **said),
+        "thompson": mix(PROBLEM, BASELINE, 0.5, explorer=sf.Thompson(PROBLEM, 0.5), **said),
+        "certificate": mix(PROBLEM, BASELINE, 0.5, certificate=certificate, **said),
+        "unknown": mix(UNKNOWN, BASELINE, 0.5, pooled=True, **said),
+        "units": mix(UNITS, BASELINE, 4.0, **said),
+        "epsmix": sf.EpsMix(PROBLEM, BASELINE, sf.Relative(0.25), **said),
+        "step-no-mix": sf.StepNoMix(PROBLEM, BASELINE, 0.5, **said),
         "bpi-ucbvi": sf.BPIUCBVI(PROBLEM, **prior),
         "ucbvi": sf.UCBVI(PROBLEM, episodes=100, scale=0.25, **rule),
         "dope": sf.DOPE(PROBLEM, BASELINE, cost=COST, budget=1.75, baseline_cost=1.5, episodes=50, **rule),
@@ -89,9 +92,9 @@ def agents():
     }
 
 
-def newer_agents():
-    """Agents that came after the first files, and settings that tell their runs apart."""
-    rule = {"replan": sf.Growth(1.1)}  # when they came, nobody had to say it
+def two_rivals():
+    """Two rivals, and settings that tell their runs apart."""
+    rule = {"replan": sf.Growth(1.1)}
     given = {"baseline_value": 1.25, "scale": 0.5} | rule
     return {
         "bpi-ucbvi-menard": (
@@ -115,7 +118,7 @@ def identity(agent, counts=None, **changes):
 
 
 def identities():
-    """A run of each agent, and of one agent with other data and watched."""
+    """Runs, each of which differs from the others."""
     known = agents()
     warm = sf.Counts.zeros(PROBLEM).add(sf.Episode([0, 1, 1, 0], [1, 0, 1]))
     return {name: identity(agent) for name, agent in known.items()} | {
@@ -125,45 +128,94 @@ def identities():
     }
 
 
-def test_every_setting_makes_another_run():
-    fingerprints = [run.fingerprint for run in identities().values()]
-    assert len({*fingerprints}) == len(fingerprints)
+def test_no_two_runs_have_one_fingerprint():
+    found = {name: run.fingerprint for name, run in identities().items()}
+    assert len(set(found.values())) == len(found)
+    assert found == {name: run.fingerprint for name, run in identities().items()}  # all is built again: control
+    returns = [replace(agents()["returns"], returns=it) for it in (sf.Returns(0.25), sf.Returns(0.2))]
+    assert len({*found.values(), *(identity(other).fingerprint for other in returns)}) == len(found) + 2
 
 
-@pytest.mark.parametrize("name", newer_agents())
-def test_fingerprints_of_newer_agents(name, monkeypatch):
-    """Each setting is part of it, and the words for people are not."""
-    agent, *changes = newer_agents()[name]
-    fingerprint = identity(agent).fingerprint
+@pytest.mark.parametrize("name", ["bpi-ucbvi-menard", "reward-free-safe"])
+def test_each_setting_of_a_rival_is_part_of_it(name):
+    agent, *changes = two_rivals()[name]
     others = {identity(replace(agent, **change)).fingerprint for change in changes}
-    assert len({fingerprint, *others}) == 1 + len(changes)
-    monkeypatch.setattr(type(agent), "__repr__", lambda agent: "in other words")
-    type(agent).__repr__.__module__ = "surefoot.somewhere"
-    assert identity(agent).fingerprint == fingerprint
+    assert len({identity(agent).fingerprint, *others}) == 1 + len(changes)
+
+
+def test_when_to_replan_is_part_of_a_run_and_of_no_account():
+    """That of an agent inside is, too."""
+    outer = agents()["budget-exploration"]
+    inside = replace(outer, learner=replace(outer.learner, replan=sf.Growth(1.7)))
+    changed = [replace(outer, replan=sf.Growth(1.7)), inside]
+    assert len({identity(agent).fingerprint for agent in (outer, *changed)}) == 3
+    assert len({agent.account_fingerprint for agent in (outer, *changed)}) == 1
+    assert replace(outer, delta=0.01).account_fingerprint != outer.account_fingerprint  # control
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (0.1, np.nextafter(0.1, 1)),
+        (1, 1.0),
+        (1, True),
+        (1, "1"),
+        (None, "None"),
+        ([1, [2]], [[1], 2]),
+        (np.zeros(2), np.zeros((1, 2))),
+        (np.zeros(2), np.zeros(2, dtype=np.int64)),
+        (np.zeros(2), [0.0, 0.0]),
+        (sf.Relative(0.1), sf.Below(0.1)),
+        (sf.Units(0, 1), sf.Units(0, 2)),
+        (explorer, agents),
+        (sf.KL(), sf.KL(full_support=True)),
+    ],
+)
+def test_digests_differ(one, other):
+    assert digest(one) != digest(other)
+    assert (digest(one), digest(other)) == (digest(copy.deepcopy(one)), digest(copy.deepcopy(other)))
+
+
+def test_digests_that_are_equal():
+    """By content alone: the order of keys, of bytes, and in memory does not matter; nor does a name for people."""
+    table = np.arange(6.0).reshape(2, 3)
+    assert digest({"a": 1, "b": 2.0}) == digest({"b": np.float64(2.0), "a": np.int64(1)})
+    assert digest(table) == digest(np.asfortranarray(table)) == digest(table.astype(">f8"))
+    assert digest(sf.Units(0, 1, name="EUR")) == digest(sf.Units(0, 1))
+    assert digest(Plain()) == digest(Plain()) != digest(Named())
+    with pytest.raises(sf.InvalidSetting, match="A set identifies nothing"):
+        digest({"a": {1, 2}})
 
 
 def test_rewording_a_repr_changes_no_fingerprint(monkeypatch):
     """A user's own agent that has a repr is known by that: its words are the user's."""
-    before = {name: run.fingerprint for name, run in identities().items()}
     records = (sf.KL, sf.Bernstein, sf.MaurerPontilBox, sf.BernsteinBox, sf.Returns, sf.Relative, sf.Certificate)
     rules = (sf.Growth, sf.Blocks, sf.EveryEpisode, sf.Thompson, sf.Problem, sf.Units, sf.Watchdog)
+    known = {name: run.fingerprint for name, run in identities().items()}
+    accounts = {name: agents()[name].account_fingerprint for name in ACCOUNTS}
     for kind in (FloorAgent, LPAgent, sf.BPIUCBVI, sf.UCBVI, *records, *rules):
         monkeypatch.setattr(kind, "__repr__", lambda record: "in other words")
         monkeypatch.setattr(kind, "__str__", lambda record: "in other words", raising=False)
         kind.__repr__.__module__ = "surefoot.somewhere"
     assert str(agents()["kl"]) == repr(PROBLEM) == repr(sf.KL()) == "in other words"  # control
-    assert {name: run.fingerprint for name, run in identities().items()} == before
+    assert {name: run.fingerprint for name, run in identities().items()} == known
+    assert {name: agents()[name].account_fingerprint for name in ACCOUNTS} == accounts
     monkeypatch.setattr(Named, "__repr__", lambda agent: "Named(otherwise)")
-    assert identity(Named()).fingerprint != before["named"]
+    assert identity(Named()).fingerprint != known["named"]
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"seed": 4}, {"episodes": 11}, {"floor": 0.25}, {"environment": ("Walk-v1", "Walk")}, {"dynamics": None}],
+    [{"seed": 4}, {"floor": 0.25}, {"environment": ("Walk-v1", "Walk")}, {"dynamics": None}],
     ids=lambda changes: next(iter(changes)),
 )
 def test_another_run_has_another_fingerprint(changes):
-    assert identity(agents()["kl"], **changes).fingerprint != identity(agents()["kl"]).fingerprint
+    assert identity(agents()["kl"], **changes).fingerprint not in {run.fingerprint for run in identities().values()}
+
+
+def test_a_run_may_go_on():
+    kl = agents()["kl"]
+    assert identity(kl, episodes=11).fingerprint == identity(kl).fingerprint
 
 
 @pytest.mark.parametrize("problem", [PROBLEM, UNKNOWN], ids=["known", "unknown"])

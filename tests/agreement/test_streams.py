@@ -10,7 +10,7 @@ from gymnasium.utils.seeding import np_random
 import surefoot as sf
 from surefoot.bounds.certificate import fingerprint_of
 from surefoot.live.learn import episode_seed
-from surefoot.live.streams import COIN, FIRST_ACTION, PLANNING, CounterStream, FormerStream
+from surefoot.live.streams import COIN, FIRST_ACTION, PLANNING, CounterStream
 from surefoot.task.tables import STREAM
 
 SEEDS = (0, 1, 7, 2**32, 2**64 + 3, 10**40)
@@ -133,11 +133,8 @@ def test_any_order_gives_the_same_numbers():
             asked = int(rng.integers(1, 4))  # how many are drawn here changes nothing there
             assert stream.at(*places[i]).random(asked).tolist() == expected[places[i]][:asked]
             stream.at(*places[i]).integers(5, dtype=np.uint32)  # half a word: the other half is not left over
-    former = FormerStream(3)  # control: there the order matters
-    former.begin(0)
-    one = [former.action(h).random() for h in (0, 1)]
-    former.begin(0)
-    assert [former.action(h).random() for h in (1, 0)] != one[::-1]
+    one, other = np.random.default_rng(3), np.random.default_rng(3)  # control: in one generator the order matters
+    assert [one.random() for h in (0, 1)] != [other.random() for h in (1, 0)][::-1]
 
 
 def agent_of(kind):
@@ -224,13 +221,13 @@ def idioms(seed, k, h):
 
 def test_no_ordinary_use_of_a_seed_has_our_numbers():
     """The first 64 numbers of each idiom against those of the first episodes and steps, for every seed. 64-bit words
-    would coincide by chance with probability 1e-8; the former stream does coincide."""
-    ours, former, theirs = set(), set(), set()
+    would coincide by chance with probability 1e-8; children of the seed do coincide."""
+    ours, children, theirs = set(), set(), set()
     for seed in SEEDS:
-        stream, before = CounterStream(seed), FormerStream(seed)
+        stream = CounterStream(seed)
         for k in range(EPISODES):
-            before.begin(k)
-            former |= set(before.coin().random(NUMBERS).tolist())
+            child = np.random.SeedSequence(seed, spawn_key=(k,))
+            children |= set(np.random.default_rng(child).random(NUMBERS).tolist())
             for step in range(FIRST_ACTION + STEPS):
                 ours |= set(stream.at(k, step).random(NUMBERS).tolist())
         for k, h in itertools.product(range(EPISODES), range(STEPS)):
@@ -238,13 +235,13 @@ def test_no_ordinary_use_of_a_seed_has_our_numbers():
                 theirs |= set(rng.random(NUMBERS).tolist())
     assert len(ours) == len(SEEDS) * EPISODES * (FIRST_ACTION + STEPS) * NUMBERS  # no step has another one's numbers
     assert not ours & theirs
-    assert len(former & theirs) == len(former)  # control
+    assert len(children & theirs) == len(children)  # control
 
 
 # ---- which stream goes on
 
 
-def test_new_counts_have_the_present_stream_and_keep_its_name(tmp_path):
+def test_new_counts_have_the_stream_and_keep_its_name(tmp_path):
     """Also those of a log or a simulation, by way of a file: a learner that starts from them is new."""
     world, agent = agent_of("stepmix")
     counts, other = (sf.simulate(world, agent, 5, seed=seed).counts for seed in (0, 1))
@@ -255,36 +252,6 @@ def test_new_counts_have_the_present_stream_and_keep_its_name(tmp_path):
     learner.begin()
     u = by_hand(3, 5, 2, 1)[0]
     assert learner.act() == np.searchsorted(np.cumsum(learner.plan.policy[0, world.s1]), u, side="right")
-
-
-def test_counts_from_before_go_on_with_the_former_stream(tmp_path):
-    """As long as they are the learner's own; a run that is begun with them is a new one."""
-    world, agent = agent_of("stepmix")
-    counts = sf.simulate(world, agent, 5, seed=0).counts
-    counts.stream = None
-    counts.planned = counts.copy()  # every learner's counts remember those of its plan
-    counts.save(tmp_path / "counts.npz")
-    before = sf.Counts.load(tmp_path / "counts.npz")
-    assert before.stream is None
-    assert before.copy().stream is None
-    learner = sf.Learner(agent, 3, before)
-    learner.begin()
-    u = np.random.default_rng(np.random.SeedSequence(3).spawn(6)[5]).random()
-    assert learner.act() == np.searchsorted(np.cumsum(learner.plan.policy[0, world.s1]), u, side="right")
-    assert learner.counts.stream is None
-    assert sf.simulate(world, agent, 5, seed=0, counts=before).counts.stream == STREAM
-
-
-def test_an_empty_file_from_before_begins_with_the_present_stream(tmp_path):
-    """No number was drawn; but of a plan that was made, some were."""
-    world, agent = agent_of("stepmix")
-    counts = sf.Counts.zeros(world.problem)
-    counts.stream = None
-    counts.save(tmp_path / "counts.npz")
-    assert sf.Learner(agent, 3, sf.Counts.load(tmp_path / "counts.npz")).counts.stream == STREAM
-    counts.planned = counts.copy()
-    counts.save(tmp_path / "counts.npz")
-    assert sf.Learner(agent, 3, sf.Counts.load(tmp_path / "counts.npz")).counts.stream is None
 
 
 def test_an_unknown_stream_is_refused(tmp_path):

@@ -19,10 +19,8 @@ import pytest
 from surefoot.agents.promise import NO_FLOOR, Promise, stated
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy, MissingExtra
 from surefoot.studies.analysis.sql import answer
-from surefoot.studies.analysis.summary import summary
-from surefoot.studies.run.former_promise import promise_from
 from surefoot.studies.run.runner import run_study
-from surefoot.studies.run.store import PROMISE_COLUMNS, begin, read_results, versions
+from surefoot.studies.run.store import begin, read_results, versions
 from surefoot.studies.run.trial import run_trial
 from surefoot.studies.spec.study import parse_study
 
@@ -393,13 +391,7 @@ def good_trial(study, tmp_path_factory):
     return folder.place(("trap", "stepmix", 0)).read_bytes()
 
 
-# ---- formats of a trial's file: one with the promise as a sentence alone, and one with it as data
-
-FORMER = f"""
-    SELECT * EXCLUDE (format, {", ".join(PROMISE_COLUMNS)}) REPLACE (
-        'certified at delta = 0.1 for every episode''s policy; baseline above the floor: vouched for' AS promise
-    ) FROM t
-"""
+# ---- the promise in a trial's file
 
 
 def rewritten(path, query):
@@ -409,68 +401,27 @@ def rewritten(path, query):
         con.execute(f"COPY ({query}) TO '{path}' (FORMAT PARQUET)")
 
 
-def test_a_folder_may_hold_trials_of_both_formats(study, tmp_path):
-    """What a former version began and this one went on with."""
-    folder = begin(tmp_path / "small", replace(study, trials=2), resume=False)
-    run_study(folder, jobs=1)
-    rewritten(folder.place(("trap", "stepmix", 0)), FORMER)
-    results = read_results(folder.path)
-    former, today = results.of("trap", "stepmix")
-    assert former.promise == Promise("certified", 0.1, "every episode's policy", "asserted by the user")
-    assert today.promise == Promise("certified", 0.1, "every episode's policy", "unknown")
-    assert summary(results)[0]["certified"] + summary(results)[0]["on_trust"] == 2
-    where = "scenario = 'trap' AND agent = 'stepmix'"
-    _, rows = answer(
-        [folder.path], f"SELECT trial, promise_kind, promise_premise FROM trials WHERE {where} ORDER BY ALL"
-    )
-    assert rows == [(0, "certified", "asserted by the user"), (1, "certified", "unknown")]
-
-
 def test_a_later_format_is_refused(one_trial):
-    rewritten(one_trial.place(("trap", "stepmix", 0)), "SELECT * REPLACE (3::BIGINT AS format) FROM t")
-    with pytest.raises(InvalidFile, match=r"has format 3; this version of surefoot reads formats 1 and 2.*Update"):
+    rewritten(one_trial.place(("trap", "stepmix", 0)), "SELECT * REPLACE (2::BIGINT AS format) FROM t")
+    with pytest.raises(InvalidFile, match=r"has format 2; this version of surefoot reads format 1.*Update"):
         read_results(one_trial.path)
 
 
-SENTENCES = {
-    "no floor promised": NO_FLOOR,
-    "NOT CERTIFIED: bonus scaled by 0.001": Promise("not certified", scope=SCOPE, scale=0.001),
-    "NOT CERTIFIED: bonus scaled by 1e-05, and no floor promised at any scale": Promise("not certified", scale=1e-05),
-    "certified at delta = 0.1 for every episode's policy; baseline above the floor: unknown": Promise(
-        "certified", 0.1, "every episode's policy", "unknown"
-    ),
-    "certified at delta = 0.05 for every episode's coin-averaged value; baseline above the floor: certified by data": (
-        Promise("certified", 0.05, "every episode's coin-averaged value", "certified by data")
-    ),
-    "certified at delta = 0.1 for the sum of all episodes so far, given the baseline's value of 2.4, which was told; "
-    "baseline above the floor: vouched for": Promise(
-        "certified",
-        0.1,
-        "the sum of all episodes so far",
-        "asserted by the user",
-        knows_baseline_value=True,
-        baseline_value=2.4,
-    ),
-    "no promise: its premise is false, the baseline is worth 0.5": Promise(
-        "false premise", details="the baseline is worth 0.5"
-    ),
-    "no promise for this floor: the learner keeps 0.4": Promise("another floor", details="0.4"),
-    "certified by a friend": stated("certified by a friend"),
-    "certified at delta = 0.1 for nothing; baseline above the floor: unknown": stated(
-        "certified at delta = 0.1 for nothing; baseline above the floor: unknown"
-    ),
-}
-
-
-@pytest.mark.parametrize("sentence", SENTENCES)
-def test_sentences_of_the_former_format_are_read_as_promises(sentence):
-    assert promise_from(sentence, SCOPE) == SENTENCES[sentence]
+PROMISES = (
+    NO_FLOOR,
+    Promise("not certified", scope=SCOPE, scale=0.001),
+    Promise("not certified", scale=1e-05),
+    Promise("certified", 0.1, "every episode's policy", "unknown"),
+    Promise("false premise", details="the baseline is worth 0.5"),
+    Promise("another floor", details="0.4"),
+    stated("certified by a friend"),
+    Promise("certified", 0.1, SCOPE, "unknown", 2.0, True, 3.5, 0.5, "details", "alarm"),
+)
 
 
 def test_what_is_written_is_read(one_trial):
     """Every field of a promise, of every kind."""
     (trial,) = read_results(one_trial.path).of("trap", "stepmix")
-    every = Promise("certified", 0.1, SCOPE, "unknown", 2.0, True, 3.5, 0.5, "details", "alarm")
-    for promise in (*SENTENCES.values(), every):
+    for promise in PROMISES:
         one_trial.write(replace(trial, promise=promise))
         assert read_results(one_trial.path).of("trap", "stepmix")[0].promise == promise

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "surefoot"
 
 LAYERS = (  # highest first; a package imports only what is below its line, never its neighbour
-    {"cli", "envs"},
+    {"cli"},
     {"studies"},
     {"live"},
     {"simulation"},
@@ -78,7 +78,6 @@ WORLDS = {
     "live.figures",
     "studies",
     "cli",
-    "envs.gymnasium",
 }  # who may see the true worlds
 DYNAMIC = {  # who imports by a name that is computed
     "cli.forecasts": "the user's own environment, MODULE:CLASS on the command line",

@@ -60,7 +60,7 @@ run("run", here / "study.toml", "--out", here / "out", "--jobs", 1)
 verdict = judge(read_results(here / "out"))[0]
 print(json.dumps({
     "agent": sf.AGENTS["random-actions"].__name__,
-    "agents": [row["learner"] for row in tried["rows"]],
+    "agents": [row["agent"] for row in tried["rows"]],
     "world": [world.H, sf.solve(world).value],
     "worlds": [row["name"] for row in json.loads(run("worlds", "--json"))],
     "method": learnt["method"],

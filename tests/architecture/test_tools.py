@@ -19,23 +19,23 @@ question = "Does it run?"
 trials = 2
 episodes = 300
 
-[[panels]]
+[[scenarios]]
 id = "random"
 world = { name = "random", S = 3, A = 2, H = 2, seed = 1 }
 baseline = { eta = 5.0 }
 floor = { of_baseline = 0.9 }
 
-[[learners]]
+[[agents]]
 id = "stepmix"
 agent = "stepmix"
 bounds = "kl"
 
-[[learners]]
+[[agents]]
 id = "epsmix"
 agent = "epsmix"
 bounds = "paper"
 
-[[learners]]
+[[agents]]
 id = "bpi-ucbvi"
 agent = "bpi-ucbvi"
 bounds = "kl"
@@ -74,7 +74,7 @@ def test_the_pages_of_a_reproduction_are_written(tmp_path, monkeypatch):
     page = (tmp_path / "pages" / "README.md").read_text()
     assert "| scenario | agent | violations per run |" in page
     rows = (tmp_path / "pages" / "tiny" / "trials.csv").read_text().splitlines()
-    assert rows[0].startswith("panel,learner,trial,episodes,floor")  # the columns of the files that are kept
+    assert rows[0].startswith("scenario,agent,trial,episodes,floor")  # the columns of the files that are kept
     assert len(rows) == 1 + 3 * 2
     assert (tmp_path / "pages" / "tiny" / "report.html").exists()
     assert "(-0)" not in page

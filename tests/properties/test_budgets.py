@@ -273,16 +273,6 @@ def with_account(problem, account_of, account):
     return sf.Counts(n_sas, problem.H, problem.s1, account_of=account_of, account=account)
 
 
-def test_the_former_names_of_an_account_still_work(problem):
-    n_sas = np.zeros((2, problem.S, problem.A, problem.S), dtype=np.int64)
-    counts = sf.Counts(n_sas, problem.H, problem.s1, ledger_of="mine", ledger=[3, 1, 5])
-    assert counts == with_account(problem, "mine", [3, 1, 5])
-    assert counts.ledger is counts.account
-    assert counts.ledger_of == counts.account_of == "mine"
-    agent = sf.BudgetExploration(problem, sf.uniform(problem.H, problem.S, problem.A), 0.5)
-    assert agent.ledger_mark == agent.account_fingerprint
-
-
 def test_accounts_of_different_baselines_are_not_merged(problem):
     mine, its = with_account(problem, "mine", [3, 1, 5]), with_account(problem, "its", [1, 0, 0])
     with pytest.raises(sf.InvalidCounts, match="accounts of two agents"):
@@ -321,12 +311,6 @@ def test_saved_and_loaded(problem, tmp_path):
     assert loaded.account.tolist() == [1, 2, 7 * 2**18]
     assert loaded.planned.account.tolist() == [1, 1, 2**19]
     assert (loaded.returns_of, loaded.account_of) == ("mine", "my account")
-
-
-def test_a_file_from_before_accounts_has_an_empty_one(problem):
-    arrays = sf.Counts.zeros(problem).add(episode(0.5)).arrays()
-    del arrays["ledger"]
-    assert sf.Counts.from_arrays("old.npz", arrays).account.tolist() == [0, 0, 0]
 
 
 def test_pooling_keeps_it():

@@ -67,13 +67,13 @@ def made(cell: Cell, i: int, off: int, optimistic: int | None = None, baseline: 
     log = cell.scenario.log
     return Trial(
         study=cell.study,
-        panel=cell.scenario.id,
-        learner=cell.agent.id,
+        scenario=cell.scenario.id,
+        agent=cell.agent.id,
         trial=i,
         label=cell.label,
         digest="by hand",
         promise=promise_of(cell.agent),
-        told=False,
+        knows_baseline_value=False,
         H=H,
         S=S,
         A=A,
@@ -156,7 +156,7 @@ def offline() -> Results:
 
     study = packaged("offline", 3)
     trials = [run(cell, i) for cell in study.cells for i in range(study.trials)]
-    return results_of(study, [replace(trial, log_behaviour=worth[trial.panel]) for trial in trials])
+    return results_of(study, [replace(trial, log_behaviour=worth[trial.scenario]) for trial in trials])
 
 
 @cache
@@ -170,7 +170,7 @@ def rivals() -> Results:
         "optpess-lp": NEVER,
     }
     told = played(packaged("rivals", 3), lambda cell, i: min(NEVER, late[cell.agent.id] + i))
-    return changed(told, lambda trial: trial.learner == "dope", regret=500.0)
+    return changed(told, lambda trial: trial.agent == "dope", regret=500.0)
 
 
 @cache
@@ -195,7 +195,7 @@ BELOW = {"n3": 9, "n10": 6, "n30": 3, "n100": 1, "n300": 1, "n1000": 0}  # runs 
 @cache
 def offline_violations() -> Results:
     told = played(packaged("offline-violations", 10))
-    return changed(told, lambda trial: trial.trial < BELOW[trial.panel.removesuffix("-first")], **below_the_floor())
+    return changed(told, lambda trial: trial.trial < BELOW[trial.scenario.removesuffix("-first")], **below_the_floor())
 
 
 @cache
@@ -236,13 +236,13 @@ def regret_in_K() -> Results:
 
 
 def kappa_of(trial: Trial) -> float:
-    return float(trial.panel.partition("kappa")[2])
+    return float(trial.scenario.partition("kappa")[2])
 
 
 @cache
 def regret_in_kappa() -> Results:
     def run(trial: Trial) -> Trial:
-        if trial.panel.startswith("eta5-"):
+        if trial.scenario.startswith("eta5-"):
             return waited(trial, 5000.0, kappa_of(trial), 0.5)
         return waited(trial, 1e6 * kappa_of(trial) ** -1.25, kappa_of(trial), 1e-4)
 
@@ -250,7 +250,7 @@ def regret_in_kappa() -> Results:
 
 
 def sizes_of(trial: Trial) -> list[int]:
-    return [int(part[1:]) for part in trial.panel.split("-")[:3]]
+    return [int(part[1:]) for part in trial.scenario.split("-")[:3]]
 
 
 @cache
@@ -275,10 +275,10 @@ TABLE_1_REGRETS = {"budget-exploration": 10.0, "stepmix": 20.0, "epsmix": 20.0, 
 @cache
 def budgets() -> Results:
     def regretted(trial: Trial) -> Trial:
-        return replace(trial, regret=TABLE_1_REGRETS[trial.learner] + 0.1 * trial.trial)
+        return replace(trial, regret=TABLE_1_REGRETS[trial.agent] + 0.1 * trial.trial)
 
-    told = retold(played(packaged("budgets", 3)), lambda trial: trial.learner in TABLE_1_REGRETS, regretted)
-    return changed(told, lambda trial: trial.learner in IN_SUM, violations=7)
+    told = retold(played(packaged("budgets", 3)), lambda trial: trial.agent in TABLE_1_REGRETS, regretted)
+    return changed(told, lambda trial: trial.agent in IN_SUM, violations=7)
 
 
 AS_THE_PAPER_SAYS: dict[str, Callable[[], Results]] = {
@@ -328,11 +328,11 @@ def kept(results: Results, which: Choose) -> Results:
     return results_of(results.study, [trial for some in results.trials.values() for trial in some if which(trial)])
 
 
-def is_run(panel: str = "", learner: str = "", trial: int | None = None) -> Choose:
-    """Of this panel, of this learner, of this number; what is left out is any."""
+def is_run(scenario: str = "", agent: str = "", trial: int | None = None) -> Choose:
+    """Of this scenario, of this agent, of this number; what is left out is any."""
 
     def chosen(one: Trial) -> bool:
-        return panel in ("", one.panel) and learner in ("", one.learner) and trial in (None, one.trial)
+        return scenario in ("", one.scenario) and agent in ("", one.agent) and trial in (None, one.trial)
 
     return chosen
 
@@ -369,7 +369,7 @@ def growing(exponent: float, of: tuple[str, ...] = MIXERS) -> Callable[[Trial], 
 
     def run(trial: Trial) -> Trial:
         curve = 10.0 * (trial.curve_episode + trial.curve_episodes) ** exponent
-        return replace(trial, curve_regret=curve, regret=curve[-1]) if trial.learner in of else trial
+        return replace(trial, curve_regret=curve, regret=curve[-1]) if trial.agent in of else trial
 
     return run
 
@@ -379,7 +379,7 @@ def by_kappa(exponent: float, gap: float = 1e-4) -> Callable[[Trial], Trial]:
 
 
 def of_family(begins: str) -> Choose:
-    return lambda trial: trial.panel.startswith(begins)
+    return lambda trial: trial.scenario.startswith(begins)
 
 
 def by_sizes(in_S: float, in_A: float, in_H: float) -> Callable[[Trial], Trial]:
@@ -392,33 +392,33 @@ def by_sizes(in_S: float, in_A: float, in_H: float) -> Callable[[Trial], Trial]:
 
 # claim -> (study, what is wrong, the results with that wrong)
 Control = tuple[str, str, Callable[[Results], Results]]
-ONE = {"panel": "eta10-floor2.2", "trial": 1}  # one run of one panel
+ONE = {"scenario": "eta10-floor2.2", "trial": 1}  # one run of one panel
 CONTROLS: dict[str, list[Control]] = {
     "promise": [
-        ("online", "one episode of one run", lambda r: changed(r, is_run(learner="epsmix", **ONE), violations=1)),
-        ("online", "all runs", lambda r: changed(r, is_run(learner="stepmix"), violations=7)),
-        ("rivals", "a rival's", lambda r: changed(r, is_run(learner="dope", trial=2), violations=1)),
+        ("online", "one episode of one run", lambda r: changed(r, is_run(agent="epsmix", **ONE), violations=1)),
+        ("online", "all runs", lambda r: changed(r, is_run(agent="stepmix"), violations=7)),
+        ("rivals", "a rival's", lambda r: changed(r, is_run(agent="dope", trial=2), violations=1)),
         ("sharp", "KL's", lambda r: changed(r, is_run("trap", "stepmix-kl", 0), violations=1)),
         (
             "rivals",
             "below the floor on the baseline itself",
-            lambda r: changed(r, is_run(learner="optpess-lp", trial=0), violations=1),
+            lambda r: changed(r, is_run(agent="optpess-lp", trial=0), violations=1),
         ),
     ],
     "optimist-violates": [
-        ("online", "one run without", lambda r: changed(r, is_run(learner="bpi-ucbvi", **ONE), violations=0)),
-        ("offline", "none", lambda r: changed(r, is_run(learner="bpi-ucbvi"), violations=0)),
+        ("online", "one run without", lambda r: changed(r, is_run(agent="bpi-ucbvi", **ONE), violations=0)),
+        ("offline", "none", lambda r: changed(r, is_run(agent="bpi-ucbvi"), violations=0)),
     ],
     "flat-then-rise": [
         (
             "online",
             "one bin is not flat",
-            lambda r: retold(r, is_run(learner="stepmix", **ONE), lambda t: bumped(t, slice(7, 8), 1e-6)),
+            lambda r: retold(r, is_run(agent="stepmix", **ONE), lambda t: bumped(t, slice(7, 8), 1e-6)),
         ),
         (
             "online",
             "flat, but not the baseline",
-            lambda r: retold(r, is_run(learner="epsmix", **ONE), lambda t: bumped(t, slice(0, 30), -0.01)),
+            lambda r: retold(r, is_run(agent="epsmix", **ONE), lambda t: bumped(t, slice(0, 30), -0.01)),
         ),
         (
             "online",
@@ -434,28 +434,28 @@ CONTROLS: dict[str, list[Control]] = {
         ("relative-floors", "never optimistic", lambda r: again(r, is_run("alpha0.05"), 500, NEVER)),
     ],
     "epsmix-faster": [
-        ("online", "optimistic later in one run", lambda r: again(r, is_run(learner="epsmix", **ONE), 500, 700)),
-        ("online", "never optimistic in one run", lambda r: again(r, is_run(learner="epsmix", **ONE), 500, NEVER)),
+        ("online", "optimistic later in one run", lambda r: again(r, is_run(agent="epsmix", **ONE), 500, 700)),
+        ("online", "never optimistic in one run", lambda r: again(r, is_run(agent="epsmix", **ONE), 500, NEVER)),
         ("online", "sooner, with more regret", lambda r: changed(r, is_run("eta10-floor2.2", "epsmix"), regret=900.0)),
         ("online", "sooner, with the same regret", lambda r: changed(r, is_run("eta10-floor2.2"), regret=50.0)),
     ],
     "epsmix-sooner": [
-        ("online", "later in one run", lambda r: again(r, is_run(learner="epsmix", **ONE), 530)),
-        ("online", "at the same time in one run", lambda r: again(r, is_run(learner="epsmix", **ONE), 521)),
-        ("online", "never in one run", lambda r: again(r, is_run(learner="epsmix", **ONE), NEVER)),
+        ("online", "later in one run", lambda r: again(r, is_run(agent="epsmix", **ONE), 530)),
+        ("online", "at the same time in one run", lambda r: again(r, is_run(agent="epsmix", **ONE), 521)),
+        ("online", "never in one run", lambda r: again(r, is_run(agent="epsmix", **ONE), NEVER)),
         ("online", "neither ever", lambda r: again(r, is_run("eta10-floor2.2"), NEVER)),
-        ("online", "later everywhere", lambda r: again(r, is_run(learner="epsmix"), 900)),
+        ("online", "later everywhere", lambda r: again(r, is_run(agent="epsmix"), 900)),
     ],
     "higher-floor-delays": [
-        ("online", "sooner in one run", lambda r: again(r, is_run(learner="stepmix", **ONE), 310)),
+        ("online", "sooner in one run", lambda r: again(r, is_run(agent="stepmix", **ONE), 310)),
         ("online", "as soon, in all runs of one learner", lambda r: again(r, is_run("eta5-floor2.2", "epsmix"), 400)),
         (
             "online",
             "sooner, with more regret",
-            lambda r: changed(r, is_run(learner="stepmix", **ONE), off_baseline=310),
+            lambda r: changed(r, is_run(agent="stepmix", **ONE), off_baseline=310),
         ),
         ("online", "later, with less regret", lambda r: changed(r, is_run("eta5-floor2.2", "epsmix"), regret=1.0)),
-        ("online", "later, with the same regret", lambda r: changed(r, is_run(learner="epsmix"), regret=50.0)),
+        ("online", "later, with the same regret", lambda r: changed(r, is_run(agent="epsmix"), regret=50.0)),
         (
             "online",
             "later, with more regret by chance",
@@ -466,9 +466,9 @@ CONTROLS: dict[str, list[Control]] = {
     "better-baseline-helps": [
         ("online", "later in one run", lambda r: again(r, is_run("eta10-floor2.0", "stepmix", 2), 450)),
         ("online", "sooner, with more regret", lambda r: changed(r, is_run("eta10-floor2.2", "epsmix"), regret=900.0)),
-        ("online", "sooner, with the same regret", lambda r: changed(r, is_run(learner="stepmix"), regret=50.0)),
+        ("online", "sooner, with the same regret", lambda r: changed(r, is_run(agent="stepmix"), regret=50.0)),
         ("online", "as soon", lambda r: again(r, is_run("eta10-floor2.0", "epsmix"), 401)),
-        ("online", "later, with less regret", lambda r: changed(r, is_run(learner="stepmix", **ONE), off_baseline=700)),
+        ("online", "later, with less regret", lambda r: changed(r, is_run(agent="stepmix", **ONE), off_baseline=700)),
         ("online", "never with the better one", lambda r: again(r, is_run("eta10-floor2.2", "stepmix"), NEVER)),
     ],
     "better-baseline-throughout": [
@@ -478,25 +478,25 @@ CONTROLS: dict[str, list[Control]] = {
             "lower at the end by little",
             lambda r: retold(r, is_run("eta10-floor2.2"), lambda t: bumped(t, slice(-1, None), -1e-6)),
         ),
-        ("online", "lower by chance", lambda r: retold(r, is_run(learner="epsmix", **ONE), one_bin_lower)),
+        ("online", "lower by chance", lambda r: retold(r, is_run(agent="epsmix", **ONE), one_bin_lower)),
         ("online", "later", lambda r: again(r, is_run("eta10-floor2.0", "epsmix"), 450)),
     ],
     "dope-leaves-first": [
-        ("rivals", "second in one run", lambda r: again(r, is_run(learner="stepmix-pooled", trial=1), 90)),
-        ("rivals", "second, behind EpsMix", lambda r: again(r, is_run(learner="epsmix"), 99)),
-        ("rivals", "second, behind OptPess-LP", lambda r: again(r, is_run(learner="optpess-lp", trial=0), 50)),
-        ("rivals", "with another in one run", lambda r: again(r, is_run(learner="stepmix", trial=0), 100)),
-        ("rivals", "never in one run", lambda r: again(r, is_run(learner="dope", trial=2), NEVER)),
+        ("rivals", "second in one run", lambda r: again(r, is_run(agent="stepmix-pooled", trial=1), 90)),
+        ("rivals", "second, behind EpsMix", lambda r: again(r, is_run(agent="epsmix"), 99)),
+        ("rivals", "second, behind OptPess-LP", lambda r: again(r, is_run(agent="optpess-lp", trial=0), 50)),
+        ("rivals", "with another in one run", lambda r: again(r, is_run(agent="stepmix", trial=0), 100)),
+        ("rivals", "never in one run", lambda r: again(r, is_run(agent="dope", trial=2), NEVER)),
         ("rivals", "nobody ever", lambda r: again(r, is_run(), NEVER)),
     ],
     "dope-regrets-more": [
-        ("rivals", "less than one of them", lambda r: changed(r, is_run(learner="stepmix-pooled"), regret=501.0)),
+        ("rivals", "less than one of them", lambda r: changed(r, is_run(agent="stepmix-pooled"), regret=501.0)),
         ("rivals", "as much", lambda r: changed(r, is_run(), regret=500.0)),
-        ("rivals", "more by chance", lambda r: changed(r, is_run(learner="dope", trial=0), regret=1.0)),
+        ("rivals", "more by chance", lambda r: changed(r, is_run(agent="dope", trial=0), regret=1.0)),
     ],
     "optpess-stays": [
-        ("rivals", "left in one run", lambda r: again(r, is_run(learner="optpess-lp", trial=1), 999)),
-        ("rivals", "left in all runs", lambda r: again(r, is_run(learner="optpess-lp"), 400)),
+        ("rivals", "left in one run", lambda r: again(r, is_run(agent="optpess-lp", trial=1), 999)),
+        ("rivals", "left in all runs", lambda r: again(r, is_run(agent="optpess-lp"), 400)),
     ],
     "more-trajectories-help": [
         ("offline", "equal baselines", lambda r: changed(r, is_run("eta10-n8000"), baseline=2.5001)),
@@ -538,8 +538,8 @@ CONTROLS: dict[str, list[Control]] = {
         ),
     ],
     "mixing-leaves-sooner": [
-        ("step-no-mix", "StepNoMix sooner in one run", lambda r: again(r, is_run(learner="step-no-mix", trial=1), 290)),
-        ("step-no-mix", "as soon in one run", lambda r: again(r, is_run(learner="step-no-mix", trial=1), 301)),
+        ("step-no-mix", "StepNoMix sooner in one run", lambda r: again(r, is_run(agent="step-no-mix", trial=1), 290)),
+        ("step-no-mix", "as soon in one run", lambda r: again(r, is_run(agent="step-no-mix", trial=1), 301)),
         ("step-no-mix", "neither ever", lambda r: again(r, is_run("eta20-floor2.2"), NEVER)),
         ("step-no-mix", "StepMix never", lambda r: again(r, is_run("eta20-floor2.2", "stepmix"), NEVER)),
     ],
@@ -574,7 +574,7 @@ CONTROLS: dict[str, list[Control]] = {
         ("scaling", "too many in one world", lambda r: changed(r, is_run("S4-A4-H6-seed1"), on_baseline=10**27)),
     ],
     "waiting-in-kappa": [
-        ("regret-in-kappa", "like 1/kappa^3", lambda r: retold(r, is_run(learner="stepmix"), by_kappa(3.0))),
+        ("regret-in-kappa", "like 1/kappa^3", lambda r: retold(r, is_run(agent="stepmix"), by_kappa(3.0))),
         ("regret-in-kappa", "like 1/kappa^2.1 here", lambda r: retold(r, of_family("tie-"), by_kappa(2.1))),
     ],
     "waiting-between": [
@@ -597,20 +597,20 @@ CONTROLS: dict[str, list[Control]] = {
         ("gamma-zero", "on the baseline", lambda r: again(r, is_run("floor0", "epsmix"), 300)),
     ],
     "table-1-constraints": [
-        ("budgets", "one episode of one run", lambda r: changed(r, is_run(learner="dope", trial=1), violations=1)),
-        ("budgets", "the sum", lambda r: changed(r, is_run(learner="budget-exploration"), min_cumulative=-1.0)),
-        ("budgets", "another constraint", lambda r: changed(r, is_run(learner="stepmix"), promise=NO_FLOOR)),
+        ("budgets", "one episode of one run", lambda r: changed(r, is_run(agent="dope", trial=1), violations=1)),
+        ("budgets", "the sum", lambda r: changed(r, is_run(agent="budget-exploration"), min_cumulative=-1.0)),
+        ("budgets", "another constraint", lambda r: changed(r, is_run(agent="stepmix"), promise=NO_FLOOR)),
         ("budgets", "another one in one run", lambda r: changed(r, is_run("", "stepmix", 1), promise=NO_FLOOR)),
     ],
     "sums-fall-below": [
-        ("budgets", "none is", lambda r: changed(r, lambda trial: trial.learner in IN_SUM, violations=0)),
-        ("budgets", "one is not", lambda r: changed(r, is_run(learner="conservative-ucbvi"), violations=0)),
+        ("budgets", "none is", lambda r: changed(r, lambda trial: trial.agent in IN_SUM, violations=0)),
+        ("budgets", "one is not", lambda r: changed(r, is_run(agent="conservative-ucbvi"), violations=0)),
         ("budgets", "not in every run", lambda r: changed(r, is_run(trial=1), violations=0)),
     ],
     "table-1-regret": [
-        ("budgets", "DOPE less than StepMix", lambda r: changed(r, is_run(learner="dope"), regret=5.0)),
+        ("budgets", "DOPE less than StepMix", lambda r: changed(r, is_run(agent="dope"), regret=5.0)),
         ("budgets", "OptPess-LP as much as DOPE", lambda r: changed(r, is_run(), regret=30.0)),
-        ("budgets", "more by chance", lambda r: changed(r, is_run(learner="optpess-lp", trial=0), regret=1.0)),
+        ("budgets", "more by chance", lambda r: changed(r, is_run(agent="optpess-lp", trial=0), regret=1.0)),
     ],
 }
 
@@ -697,17 +697,17 @@ class TestEveryClaim:
 
     def test_K_is_that_of_the_runs_that_decide(self):
         """Control: runs of another length that the claim does not speak of do not change it."""
-        others = changed(rivals(), is_run(learner="dope"), episodes=7_000_000)
+        others = changed(rivals(), is_run(agent="dope"), episodes=7_000_000)
         assert said("optpess-stays", others).at_K == "at K = 1,000"
-        longer = changed(rivals(), is_run(learner="optpess-lp"), episodes=5_000_000)
+        longer = changed(rivals(), is_run(agent="optpess-lp"), episodes=5_000_000)
         assert said("optpess-stays", longer).at_K == "at K = 5 million"
         assert said("dope-leaves-first", longer).at_K == "at K = 1,000 to 5 million"
 
     def test_the_same_agent_may_stay_in_short_runs_and_leave_in_long_ones(self):
         """As OptPess-LP does, which leaves at 8.27 million: both verdicts are true, each for its K."""
-        short = changed(rivals(), is_run(learner="optpess-lp"), episodes=5_000_000)
+        short = changed(rivals(), is_run(agent="optpess-lp"), episodes=5_000_000)
         left = {"episodes": 20_000_000, "off_baseline": 8_270_000}
-        long = changed(rivals(), is_run(learner="optpess-lp"), **left)
+        long = changed(rivals(), is_run(agent="optpess-lp"), **left)
         for results, holds, K in ((short, True, 5_000_000), (long, False, 20_000_000)):
             verdict = said("optpess-stays", results)
             assert (verdict.holds, verdict.K) == (holds, (K,))
@@ -730,48 +730,48 @@ class TestEveryClaim:
     @pytest.mark.parametrize(
         ("claim", "name", "there"),
         [
-            ("promise", "online", is_run(learner="bpi-ucbvi")),
-            ("optimist-violates", "online", lambda trial: trial.learner != "bpi-ucbvi"),
-            ("flat-then-rise", "online", is_run(learner="bpi-ucbvi")),
-            ("epsmix-sooner", "online", lambda trial: trial.learner != "epsmix"),
-            ("epsmix-sooner", "online", lambda trial: (trial.learner == "epsmix") == (trial.trial == 0)),
-            ("higher-floor-delays", "online", lambda trial: "floor2.2" in trial.panel),
-            ("higher-floor-delays", "online", is_run(learner="bpi-ucbvi")),
-            ("higher-floor-delays", "online", lambda trial: trial.panel in ("eta5-floor2.0", "eta10-floor2.2")),
-            ("better-baseline-helps", "online", lambda trial: "eta5" in trial.panel),
-            ("better-baseline-helps", "online", lambda trial: ("eta5" in trial.panel) == (trial.trial == 0)),
-            ("better-baseline-throughout", "online", lambda trial: "eta5" in trial.panel),
-            ("better-baseline-throughout", "online", lambda trial: ("eta5" in trial.panel) == (trial.trial == 0)),
-            ("better-baseline-throughout", "online", is_run(learner="bpi-ucbvi")),
-            ("dope-leaves-first", "rivals", lambda trial: trial.learner != "dope"),
-            ("dope-leaves-first", "rivals", is_run(learner="dope")),
-            ("dope-regrets-more", "rivals", lambda trial: trial.learner in ("dope", "optpess-lp")),
-            ("optpess-stays", "rivals", lambda trial: trial.learner != "optpess-lp"),
-            ("more-trajectories-help", "offline", lambda trial: trial.panel in ("eta10-n5000", "eta15-n8000")),
-            ("more-trajectories-help", "offline", is_run(learner="bpi-ucbvi")),
-            ("log-is-enough", "offline", is_run(learner="bpi-ucbvi")),
+            ("promise", "online", is_run(agent="bpi-ucbvi")),
+            ("optimist-violates", "online", lambda trial: trial.agent != "bpi-ucbvi"),
+            ("flat-then-rise", "online", is_run(agent="bpi-ucbvi")),
+            ("epsmix-sooner", "online", lambda trial: trial.agent != "epsmix"),
+            ("epsmix-sooner", "online", lambda trial: (trial.agent == "epsmix") == (trial.trial == 0)),
+            ("higher-floor-delays", "online", lambda trial: "floor2.2" in trial.scenario),
+            ("higher-floor-delays", "online", is_run(agent="bpi-ucbvi")),
+            ("higher-floor-delays", "online", lambda trial: trial.scenario in ("eta5-floor2.0", "eta10-floor2.2")),
+            ("better-baseline-helps", "online", lambda trial: "eta5" in trial.scenario),
+            ("better-baseline-helps", "online", lambda trial: ("eta5" in trial.scenario) == (trial.trial == 0)),
+            ("better-baseline-throughout", "online", lambda trial: "eta5" in trial.scenario),
+            ("better-baseline-throughout", "online", lambda trial: ("eta5" in trial.scenario) == (trial.trial == 0)),
+            ("better-baseline-throughout", "online", is_run(agent="bpi-ucbvi")),
+            ("dope-leaves-first", "rivals", lambda trial: trial.agent != "dope"),
+            ("dope-leaves-first", "rivals", is_run(agent="dope")),
+            ("dope-regrets-more", "rivals", lambda trial: trial.agent in ("dope", "optpess-lp")),
+            ("optpess-stays", "rivals", lambda trial: trial.agent != "optpess-lp"),
+            ("more-trajectories-help", "offline", lambda trial: trial.scenario in ("eta10-n5000", "eta15-n8000")),
+            ("more-trajectories-help", "offline", is_run(agent="bpi-ucbvi")),
+            ("log-is-enough", "offline", is_run(agent="bpi-ucbvi")),
             ("log-is-enough", "online", is_run()),
             ("tighter-floor-delays", "relative-floors", is_run("alpha0.10")),
             ("tighter-floor-delays", "online", is_run()),
-            ("finite-mixtures", "online", lambda trial: trial.learner != "stepmix"),
-            ("mixing-leaves-sooner", "step-no-mix", is_run(learner="stepmix")),
+            ("finite-mixtures", "online", lambda trial: trial.agent != "stepmix"),
+            ("mixing-leaves-sooner", "step-no-mix", is_run(agent="stepmix")),
             ("fewer-violations-with-more-data", "offline-violations", is_run("n30")),
             ("fewer-violations-with-more-data", "online", is_run()),
-            ("regret-bound", "regret-in-K", is_run(learner="bpi-ucbvi")),
-            ("regret-root-k", "regret-in-K", is_run(learner="bpi-ucbvi")),
-            ("waiting-bound", "regret-in-K", is_run(learner="bpi-ucbvi")),
-            ("additive-constant", "regret-in-K", lambda trial: trial.learner != "bpi-ucbvi"),
+            ("regret-bound", "regret-in-K", is_run(agent="bpi-ucbvi")),
+            ("regret-root-k", "regret-in-K", is_run(agent="bpi-ucbvi")),
+            ("waiting-bound", "regret-in-K", is_run(agent="bpi-ucbvi")),
+            ("additive-constant", "regret-in-K", lambda trial: trial.agent != "bpi-ucbvi"),
             ("additive-constant", "gamma-zero", is_run("floor2")),
             ("waiting-in-kappa", "regret-in-kappa", lambda trial: kappa_of(trial) == 0.1),
             ("waiting-between", "regret-in-kappa", of_family("eta5-")),
-            ("waiting-saturates", "regret-in-kappa", lambda trial: not trial.panel.startswith("eta5-")),
-            ("waiting-in-sizes", "scaling", lambda trial: trial.panel.startswith("S4-A4-H3")),
-            ("gamma-zero", "gamma-zero", lambda trial: trial.panel != "floor0"),
-            ("gamma-zero", "gamma-zero", lambda trial: trial.learner != "bpi-ucbvi"),
-            ("sums-fall-below", "budgets", lambda trial: trial.learner not in IN_SUM),
-            ("table-1-regret", "budgets", is_run(learner="stepmix")),
-            ("sharp-leaves-sooner", "sharp", lambda trial: "paper" in trial.learner),
-            ("sharp-leaves-sooner", "sharp", lambda trial: trial.learner in ("stepmix-kl", "epsmix-paper")),
+            ("waiting-saturates", "regret-in-kappa", lambda trial: not trial.scenario.startswith("eta5-")),
+            ("waiting-in-sizes", "scaling", lambda trial: trial.scenario.startswith("S4-A4-H3")),
+            ("gamma-zero", "gamma-zero", lambda trial: trial.scenario != "floor0"),
+            ("gamma-zero", "gamma-zero", lambda trial: trial.agent != "bpi-ucbvi"),
+            ("sums-fall-below", "budgets", lambda trial: trial.agent not in IN_SUM),
+            ("table-1-regret", "budgets", is_run(agent="stepmix")),
+            ("sharp-leaves-sooner", "sharp", lambda trial: "paper" in trial.agent),
+            ("sharp-leaves-sooner", "sharp", lambda trial: trial.agent in ("stepmix-kl", "epsmix-paper")),
         ],
     )
     def test_without_those_that_it_compares_nothing_is_judged(self, claim, name, there):
@@ -878,7 +878,7 @@ class TestPromise:
     @pytest.mark.parametrize("violations", [0, 5])
     def test_a_scaled_bonus_is_not_counted_beside_a_certified_one(self, violations):
         results = played(one_panel(10, STEPMIX, BY_HAND))
-        verdict = said("promise", changed(results, is_run(learner="scaled"), violations=violations))
+        verdict = said("promise", changed(results, is_run(agent="scaled"), violations=violations))
         assert verdict.holds is True
         assert "StepMix: 0 of 10 trials" in verdict.numbers
         assert BY_HAND.label not in verdict.numbers
@@ -1186,14 +1186,14 @@ class TestRivals:
 
     def test_regrets_are_medians_and_optpess_is_left_out(self):
         """The paper compares DOPE's regret with that of StepMix and EpsMix."""
-        verdict = said("dope-regrets-more", changed(rivals(), is_run(learner="optpess-lp"), regret=9000.0))
+        verdict = said("dope-regrets-more", changed(rivals(), is_run(agent="optpess-lp"), regret=9000.0))
         assert verdict.holds is True
         assert "OptPess" not in verdict.numbers
         assert f"DOPE 500, EpsMix {number(0.27 * 301 + 13.5)}" in verdict.numbers
 
     def test_staying_says_in_how_many_runs(self):
         assert "OptPess-LP left it in 0 of 3 runs" in said("optpess-stays", rivals()).numbers
-        left = again(rivals(), is_run(learner="optpess-lp", trial=1), 999)
+        left = again(rivals(), is_run(agent="optpess-lp", trial=1), 999)
         assert "left it in 1 of 3 runs" in said("optpess-stays", left).numbers
 
 
@@ -1229,7 +1229,7 @@ class TestDrafts:
         assert "EpsMix" not in said("finite-mixtures", online()).numbers
 
     def test_without_mixing_never_is_later(self):
-        verdict = said("mixing-leaves-sooner", again(step_no_mix(), is_run(learner="step-no-mix"), NEVER))
+        verdict = said("mixing-leaves-sooner", again(step_no_mix(), is_run(agent="step-no-mix"), NEVER))
         assert verdict.holds is True
         assert "StepMix at 301, StepNoMix never" in verdict.numbers
         assert f"(regret {number(0.27 * 301 + 13.5)} and {number(0.27 * K)})" in verdict.numbers
@@ -1243,7 +1243,7 @@ class TestDrafts:
 
     def test_shares_are_compared_not_numbers_of_runs(self):
         """Of n = 3 only one run is there, and it is below: nine of ten is no more than that."""
-        results = kept(offline_violations(), lambda trial: trial.panel != "n3" or trial.trial == 0)
+        results = kept(offline_violations(), lambda trial: trial.scenario != "n3" or trial.trial == 0)
         assert said("fewer-violations-with-more-data", results).holds is None  # not refuted
 
 
@@ -1319,8 +1319,8 @@ class TestSharp:
 
     def test_learners_are_compared_with_themselves(self):
         """EpsMix with KL is later than StepMix of the paper, which is no matter."""
-        results = again(sharp(), is_run(learner="stepmix-paper"), 100)
-        results = again(results, is_run(learner="epsmix-kl"), 150)
+        results = again(sharp(), is_run(agent="stepmix-paper"), 100)
+        results = again(results, is_run(agent="epsmix-kl"), 150)
         assert said("sharp-leaves-sooner", results).holds is True
 
 
@@ -1352,7 +1352,7 @@ class TestNumbers:
 
 def scaled(results: Results, which: Choose) -> Results:
     """The bonus of these learners was scaled by hand: the study says so, and the trials."""
-    ids = {trial.learner for some in results.trials.values() for trial in some if which(trial)}
+    ids = {trial.agent for some in results.trials.values() for trial in some if which(trial)}
     learners = [replace(one, scale=0.01) if one.id in ids else one for one in results.study.agents]
     return replace(changed(results, which, promise=SCALED), study=with_learners(results.study, *learners))
 
@@ -1396,7 +1396,7 @@ class TestNotTooEasy:
         assert "NOT CERTIFIED" in verdict.numbers
 
     def test_sooner_under_the_same_promise_means_under_a_promise(self):
-        results = scaled(sharp(), lambda trial: "kl" in trial.learner)
+        results = scaled(sharp(), lambda trial: "kl" in trial.agent)
         verdict = said("sharp-leaves-sooner", results)
         assert verdict.holds is not True
 
@@ -1420,7 +1420,7 @@ class TestNotTooEasy:
         results = changed(
             again(sharp(), is_run("trap", "stepmix-paper"), NEVER), is_run("trap", "stepmix-paper"), episodes=10
         )
-        results = kept(results, lambda trial: trial.panel == "trap" and "stepmix" in trial.learner)
+        results = kept(results, lambda trial: trial.scenario == "trap" and "stepmix" in trial.agent)
         verdict = said("sharp-leaves-sooner", results)
         assert verdict.holds is not True
 

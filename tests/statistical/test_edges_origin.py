@@ -138,7 +138,7 @@ def test_returns_of_nobody_are_no_evidence(two_baselines):
     plan = worse.plan(counts)
     assert plan.grounds.by_returns == -np.inf
     assert plan.safety == "trusted"
-    assert "(200 more are no evidence: of an earlier version, or not labelled" in plan.explain()
+    assert "(200 more are no evidence: they were not labelled" in plan.explain()
     assert sf.Learner(worse, 0, counts).counts.baseline_returns[0] == 0
     own = drawn_episodes(world, good, 0, 200)  # control: labelled by the plan, they are evidence
     assert good.plan(own).grounds.by_returns > 0.5

@@ -6,15 +6,15 @@ false if ever a plan is certified to be worth more than its policy is.
 
 - False alarm: with independent numbers a run is false with probability at most delta = 0.05, so more than 9 of 40 are
   with probability at most 3e-5. Seeds are fixed.
-- Misses: a stream that makes a run false with probability 0.5 or more is missed with probability at most 4e-4. The
-  former stream made 40 of 40 false, and so does the present one if the process reads it: both are controls here.
+- Misses: a stream that makes a run false with probability 0.5 or more is missed with probability at most 4e-4. A
+  stream of children of the seed makes 40 of 40 false, and so does ours if the process reads it: both are controls.
 """
 
 import numpy as np
 
 import surefoot as sf
 from surefoot.live import learner as live_learner
-from surefoot.live.streams import FIRST_ACTION, CounterStream, FormerStream
+from surefoot.live.streams import FIRST_ACTION, CounterStream
 
 DELTA, RUNS, EPISODES, MOST = 0.05, 40, 100, 9
 WIN = np.array([0.45, 0.6])
@@ -63,8 +63,27 @@ def test_children_of_the_learners_seed_are_not_its_numbers():
     assert false_runs(child) <= MOST
 
 
-def test_control_the_former_stream_is_the_children_of_the_seed(monkeypatch):
-    monkeypatch.setattr(live_learner, "stream_of", lambda counts, seed: FormerStream(seed))
+class Children:
+    """A stream that draws a whole episode from one child of the seed."""
+
+    def __init__(self, seed):
+        self.seed = seed
+
+    def begin(self, episode):
+        self.rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(episode,)))
+
+    def planning(self, episode):
+        return np.random.default_rng(episode)
+
+    def coin(self):
+        return self.rng
+
+    def action(self, h):
+        return self.rng
+
+
+def test_control_a_stream_of_children_of_the_seed(monkeypatch):
+    monkeypatch.setattr(live_learner, "stream_of", lambda counts, seed: Children(seed))
     assert false_runs(child) > 35
 
 

@@ -1,6 +1,5 @@
 """What every agent has in common: a problem, counts to plan from, a promise, a rule of replanning."""
 
-import hashlib
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -9,13 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checka
 import numpy as np
 
 from surefoot.agents.floors import BaselineFloor, Floor
-from surefoot.agents.identity import setting_text
 from surefoot.agents.plan import Plan
 from surefoot.agents.promise import PremiseStatus, Promise, Scope, stated
 from surefoot.agents.replanning import Blocks, EveryEpisode, Replan, require_replan, usual
 from surefoot.agents.work import PlanWork
-from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
+from surefoot.base.digest import digest
 from surefoot.base.validation import FrozenRecord, read_only, require_bool
 from surefoot.bounds.alike import require_alike
 from surefoot.errors import InvalidCounts, InvalidSetting
@@ -24,16 +22,6 @@ from surefoot.task.episode import BaselineLabel
 from surefoot.task.fitting import check_counts, check_flow, require_claimed, require_no_alarm
 from surefoot.task.policy import uniform
 from surefoot.task.problem import Problem
-from surefoot.task.sameness import parts
-
-FORMER_NAMES = {
-    "when": "replan_rule",
-    "told_value": "known_baseline_value",
-    "vouched": "asserted",
-    "ledger_mark": "account_fingerprint",
-    "mark": "fingerprint",
-    "go_on": "continue_plan",
-}
 
 
 @runtime_checkable
@@ -78,12 +66,9 @@ class CountingAgent(FrozenRecord, ABC):
         def floor(self) -> "Floor | None": ...  # noqa: D102
 
     def __init_subclass__(cls) -> None:
-        """Look once at how each class plans, and at what it defines under a former name: that is read, too."""
+        """Look once at how each class plans."""
         super().__init_subclass__()
         cls.takes_rng = _takes_rng(cls.plan)
-        for former, name in FORMER_NAMES.items():
-            if former in vars(cls) and name not in vars(cls):
-                setattr(cls, name, vars(cls)[former])
 
     @property
     def pi_b(self) -> Floats:
@@ -198,13 +183,6 @@ class CountingAgent(FrozenRecord, ABC):
         units = self.problem.units
         return self.floor.text(units) if isinstance(self.floor, BaselineFloor) else units.amount(float(self.floor))
 
-    when = alias("replan_rule")
-    told_value = alias("known_baseline_value")
-    vouched = alias("asserted")
-    ledger_mark = alias("account_fingerprint")
-    mark = alias("fingerprint")
-    go_on = alias("continue_plan")
-
     @property
     def most_episodes(self) -> int | None:
         """The number of episodes that its proof covers; None: any number."""
@@ -274,33 +252,15 @@ class CountingAgent(FrozenRecord, ABC):
     @property
     def fingerprint(self) -> str:
         """The fingerprint by which returns are recognised as those of this baseline, summed by these rewards."""
-        digest = hashlib.sha256(np.ascontiguousarray(self.pi_b).tobytes())
         known = self.problem
-        after = [known.r_next_rows] if known.paid_lists is None else parts(known.paid_lists)
-        for rows in (known.r_rows, *after, known.unknown_rows, known.start):
-            digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
-        return digest.hexdigest()[:16]
+        return digest([self.pi_b, known.r_rows, known.r_next_rows, known.paid_lists, known.unknown_rows, known.start])
 
-    def describe(self, digest: "hashlib._Hash") -> None:
-        """Add every setting that certificates depend on, exactly, and those of an agent inside. Not when to replan.
-
-        The texts are part of file formats, as the names and the order of the fields are: see identity.py.
-        """
-        known = self.problem
-        digest.update(f"{type(self).__name__} {known.H} {known.S} {known.A} {known.stationary}".encode())
-        after = [known.r_next_rows] if known.paid_lists is None else parts(known.paid_lists)
-        mask = [known.support_rows] if known.mask_lists is None else parts(known.mask_lists)
-        for rows in (self.pi_b, known.r_rows, *after, known.unknown_rows, *mask, known.start):
-            digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
-        for name in getattr(self, "__dataclass_fields__", ()):  # a user's own agent need not be a dataclass
-            value = self.rescaled_setting(name)
-            digest.update(name.encode())
-            if isinstance(value, CountingAgent):
-                value.describe(digest)
-            elif isinstance(value, np.ndarray):
-                digest.update(np.ascontiguousarray(value).tobytes())
-            elif name not in ("problem", "replan"):
-                digest.update(setting_text(value).encode())
+    @property
+    def settings(self) -> dict[str, object]:
+        """Every setting that certificates depend on, and those of an agent inside. Not when to replan."""
+        fields = getattr(self, "__dataclass_fields__", ())  # a user's own agent need not be a dataclass
+        given = {name: getattr(self, name) for name in fields if name != "replan"}
+        return {**given, "agent": type(self).__qualname__, "problem": self.problem, "pi_b": self.pi_b}
 
     def saved_before(self, counts: Counts, baseline: float) -> float:
         """Return what this agent's account has beyond the floor, if the baseline is worth so much (rescaled)."""
@@ -409,8 +369,10 @@ class UserAgent(CountingAgent):
         """Return the plan of the user's agent."""
         return self._agent.plan(counts, rng) if self._plan_takes_rng else self._agent.plan(counts)
 
-    def describe(self, digest: "hashlib._Hash") -> None:
-        """Add nothing: what its settings are is not known here."""
+    @property
+    def settings(self) -> dict[str, object]:
+        """Its class and its problem: what its settings are is not known here."""
+        return {"agent": type(self._agent).__qualname__, "problem": self.problem, "pooled": self.pooled}
 
     def _take_returns(self, counts: Counts) -> None:
         """Leave returns as they are."""

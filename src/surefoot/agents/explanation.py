@@ -213,9 +213,9 @@ def _by_returns(grounds: SpliceGrounds) -> str:
     possible = returns_range(agent.problem, agent.pi_b)
     within = f"which lie in [{_shown(grounds, possible.lowest)}, {_shown(grounds, possible.highest)}]"
     by = f"by the returns of {counts.spread_episodes:,} whole baseline episodes, {within}"
-    earlier = int(counts.baseline_returns[0]) - counts.spread_episodes - int(counts.return_weights[OUTSIDE])
-    if earlier:
-        by += f" ({earlier:,} more are no evidence: of an earlier version, or not labelled before they began)"
+    unlabelled = int(counts.baseline_returns[0]) - counts.spread_episodes - int(counts.return_weights[OUTSIDE])
+    if unlabelled:
+        by += f" ({unlabelled:,} more are no evidence: they were not labelled before they began)"
     if isinstance(agent.floor, BaselineFloor):
         top = at_most(agent.problem.units.to_user(grounds.U))
         return f"  and at most {top}, by the model and {by}: the floor is measured from there"

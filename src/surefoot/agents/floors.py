@@ -3,29 +3,25 @@
 import math
 from dataclasses import dataclass
 
-from surefoot.base.aliases import alias
-from surefoot.base.validation import either, freeze, require_number
+from surefoot.base.validation import freeze, require_number
 from surefoot.errors import InvalidSetting
 from surefoot.task.problem import Problem
 from surefoot.task.units import Units
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Relative:
     """A floor relative to the baseline: never below 1 - `max_loss` of what it is worth, though nobody knows how much
     that is. `Relative(0.05)` is "95 % of what we have today". The user's units must have no negative rewards."""
 
     max_loss: float
 
-    def __init__(self, max_loss: float | None = None, *, give: float | None = None) -> None:
-        """Make the floor; `give` is the former name of `max_loss`."""
+    def __post_init__(self) -> None:
         meaning = "a share strictly between 0 and 1 that may be given up, such as 0.05"
-        max_loss = require_number("max_loss", either("max_loss", max_loss, "give", give), meaning)
+        max_loss = require_number("max_loss", self.max_loss, meaning)
         if not 0.0 < max_loss < 1.0:
             raise InvalidSetting(f"max_loss is {max_loss:g}, expected {meaning}.")
         freeze(self, max_loss=max_loss)
-
-    give = alias("max_loss")
 
     def of(self, value: float, problem: Problem) -> float:
         """Return the floor, if this is the baseline's value. Shares are of values in the user's units."""

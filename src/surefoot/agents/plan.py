@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.agents.promise import PremiseStatus
-from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.coins import coin_generator
-from surefoot.base.validation import FrozenRecord, either, freeze, require_integer, require_number
+from surefoot.base.validation import FrozenRecord, freeze, require_integer, require_number
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.episode import BaselineLabel
@@ -86,10 +85,8 @@ class Plan(FrozenRecord):
         iterations: int = 0,
         alarm: str | None = None,
         label: str | None = None,
-        lasts: int | None = None,
     ) -> None:
-        """Make a plan of these fields; arrays become read-only. `lasts` is the former name of `max_episodes`."""
-        max_episodes = either("max_episodes", max_episodes, "lasts", lasts)
+        """Make a plan of these fields; arrays become read-only."""
         if source not in SOURCES:
             raise InvalidSetting(f"source is {source!r}, expected one of {', '.join(SOURCES)}.")
         if safety not in get_args(Safety):
@@ -118,8 +115,6 @@ class Plan(FrozenRecord):
             alarm=alarm,
             label=label,
         )
-
-    lasts = alias("max_episodes")
 
     @property
     def baseline_of(self) -> str | None:

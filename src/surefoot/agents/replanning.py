@@ -60,7 +60,7 @@ class Growth:
 
     @property
     def identity(self) -> str:
-        """The text by which the rule is recognised in saved files."""
+        """The rule as a text, for people."""
         return f"Growth(factor={self.factor!r}{_waiting_text(self.at_least, self.per_successor)})"
 
     def __repr__(self) -> str:
@@ -98,7 +98,7 @@ class Blocks:
 
     @property
     def identity(self) -> str:
-        """The text by which the rule is recognised in saved files."""
+        """The rule as a text, for people."""
         more = "" if self.per_iteration == 0.0 else f", per_iteration={self.per_iteration!r}"
         return f"Blocks(share={self.share!r}{_waiting_text(self.at_least, self.per_successor)}{more})"
 
@@ -127,13 +127,9 @@ def _more(name: str, value: object) -> float:
 
 
 def _waiting_text(at_least: int, per_successor: float) -> str:
-    """Return the settings as saved files know them; those of earlier versions do not, and one episode is as before."""
+    """Return the settings that are not as usual, for people."""
     least = "" if at_least == 1 else f", at_least={at_least!r}"
     return least if per_successor == 0.0 else f"{least}, per_successor={per_successor!r}"
-
-
-# Of earlier versions; the second one above 64 states.
-FORMER_DEFAULTS: tuple[Replan, ...] = (Growth(), Blocks(0.1))
 
 
 def usual(problem: Problem, work: PlanWork, pooled: bool) -> Replan:

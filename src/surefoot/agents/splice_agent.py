@@ -19,7 +19,6 @@ from surefoot.agents.replanning import EveryEpisode, Replan, usual
 from surefoot.agents.returns import Returns, ReturnsRange, returns_range
 from surefoot.agents.settings import AgentByName
 from surefoot.agents.work import PlanWork, splice_backups
-from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import LOST, OUTSIDE
 from surefoot.base.validation import REWARD_UNITS, as_floats, require_finite
@@ -93,8 +92,6 @@ class SpliceAgent(AgentByName):
     @abstractmethod
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, by the readable version of the algorithm."""
-
-    plan_by_the_book = alias("plan_reference")
 
     @property
     def replan_rule(self) -> Replan:

@@ -122,12 +122,7 @@ class Groups:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, AnyArray], done: int) -> "Groups":
-        """Return the history in a file of a run of so many episodes. One of an earlier version begins now.
-
-        ValueError: it is not as it was written.
-        """
-        if not any(name in arrays for name in SAVED):
-            return cls(first=done)
+        """Return the history in a file of a run of so many episodes. ValueError: it is not as it was written."""
         at, whole, real = (arrays.get(name, np.zeros(0)) for name in SAVED)
         if at.shape != (3,) or at.dtype != np.int64 or whole.dtype != np.int64 or real.dtype != np.float64:
             raise ValueError("it has other shapes")

@@ -19,7 +19,6 @@ from surefoot.agents.plan import Plan
 from surefoot.agents.splice_agent import SpliceAgent
 from surefoot.assurance import guard_verifier, verifier
 from surefoot.assurance.records import (
-    FORMAT,
     OF_LISTS,
     Entry,
     canonical,
@@ -62,7 +61,7 @@ class Ledger:
         self.agent = require_floor_agent(agent)
         if self.path.exists():
             raise InvalidFile(f"{self.path} exists. Choose another file for the ledger: nothing is overwritten.")
-        self._last = Last(BEFORE_THE_FIRST, 0, None, format_of(self.agent.problem))
+        self._last = Last(BEFORE_THE_FIRST, 0, None)
         self._closed = False
 
     @classmethod
@@ -105,13 +104,13 @@ class Ledger:
             grounds = grounds._replace(counts=_without_spread(grounds.counts))
         before, counts = self._last.counts, grounds.counts
         if before is None:
-            head = first_record(self.agent, counts, self._last.format)
+            head = first_record(self.agent, counts, format_of(self.agent.problem))
             self._append(head, self._last._replace(counts=_none_of(counts)), "xb")
             before = _none_of(counts)
         fewer = (more_than(counts.transitions, before.transitions).n < 0).any()
         if fewer or any((now < then).any() for then, now in _counted(before, counts)):
             raise InvalidSetting("These counts hold less than those of the plan before. Start another ledger for them.")
-        record = plan_record(plan, grounds, before, self._last.plans, self._last.format)
+        record = plan_record(plan, grounds, before, self._last.plans)
         played = _played_digest(record)
         if played == self._last.played and _same(before, counts):
             return
@@ -153,7 +152,6 @@ class Last(NamedTuple):
     digest: str
     plans: int
     counts: Counts | None  # of the last plan; None: nothing was written yet
-    format: int = FORMAT
     played: str = ""  # a digest of what the last plan plays
 
 
@@ -281,7 +279,7 @@ def _kept(path: Path, agent: SpliceAgent, episodes: int, place: Place | None) ->
     """Cut the ledger after the last plan that was made with at most so many episodes; return its state."""
     seen = place is None or place.plans == 0
     damaged = f"{path} is not a ledger of this agent, or it is damaged"
-    last, end = Last(BEFORE_THE_FIRST, 0, None, format_of(agent.problem)), 0
+    last, end = Last(BEFORE_THE_FIRST, 0, None), 0
     try:
         with path.open("rb") as stream:
             for line in stream:
@@ -322,17 +320,12 @@ def _is_cut_off(path: Path, end: int) -> bool:
 def _after(record: Entry, last: Last, agent: SpliceAgent) -> Last:
     """Return the state of a ledger after one more record."""
     if last.counts is None:
-        form = record["format"] if record["format"] in verifier.FORMATS else FORMAT
-        if form == 1 and agent.returns is not None:
-            raise InvalidFile(
-                "The ledger was begun by an earlier version, which bounded returns in another way. Start another one."
-            )
-        mine = first_record(agent, Counts.zeros(agent.problem, agent.pooled), form)
+        mine = first_record(agent, Counts.zeros(agent.problem, agent.pooled), format_of(agent.problem))
         if {**record, **{key: mine[key] for key in NOT_OF_THE_AGENT}} != mine:
             raise InvalidFile("The ledger belongs to another agent, problem, floor or delta. Start another one.")
         counts = Counts.zeros(agent.problem, agent.pooled)
         counts.logged = bool(record["logged"])
-        return last._replace(counts=counts, format=form)
+        return last._replace(counts=counts)
     counts = last.counts.copy()
     rows, S, A = counts.shape
     visits = np.array(record["visits"], dtype=np.int64).reshape(-1, 4).T
@@ -344,9 +337,9 @@ def _after(record: Entry, last: Last, agent: SpliceAgent) -> Last:
         counts.n_start[s] += more
     for sums, field in ((counts.x_sa, "rewards"), (counts.z_sa, "between")):
         if sums is not None:
-            for row, pair, more in record.get(field, ()):
+            for row, pair, more in record[field]:
                 sums.reshape(rows, S * A)[row, pair] += more
     counts.baseline_returns[:] = record["baseline_returns"]
-    for place, more in record.get("returns", ()):
+    for place, more in record["returns"]:
         counts.return_weights[place] += more
     return last._replace(plans=last.plans + 1, counts=counts, played=_played_digest(record))

@@ -23,8 +23,8 @@ from surefoot.task.listed import filled, rows_of
 from surefoot.task.problem import Problem
 from surefoot.task.transitions import more_than
 
-FORMAT = 3  # of new ledgers; one of an earlier format is continued in that format
-OF_LISTS = 4  # of new ledgers of problems that keep next states as lists
+FORMAT = 1  # of ledgers
+OF_LISTS = 2  # of ledgers of problems that keep next states as lists
 
 Entry = dict[str, Any]
 
@@ -47,12 +47,7 @@ def hexes(values: AnyArray | list[Any] | float) -> Any:
 
 
 def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entry:
-    """Return what all plans of an agent have in common.
-
-    The format fixes the names of the fields: `learner` is the agent, `give` and `below` the largest loss of a relative
-    floor, `mark` the fingerprint of a certificate. Format 1 has no `below`, and no returns. Format 4 is of problems
-    that keep next states as lists.
-    """
+    """Return what all plans of an agent have in common. Format 2 is of problems that keep next states as lists."""
     problem, bounds, returns = agent.problem, agent.bounds, agent.returns
     family: Entry = {"family": type(bounds).__name__, "scale": hexes(bounds.scale)}
     if isinstance(bounds, KL):
@@ -65,14 +60,14 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
     unknown = problem.unknown_rows
     relative = None
     if isinstance(agent.floor, BaselineFloor):
-        relative = {"give": hexes(agent.rule.max_loss), "offset": hexes(agent.rule.offset)}
-        relative |= {"below": hexes(agent.rule.amount)} if form > 1 else {}
+        loss, offset, below = agent.rule.max_loss, agent.rule.offset, agent.rule.amount
+        relative = {"max_loss": hexes(loss), "offset": hexes(offset), "below": hexes(below)}
     proof = agent.certificate
     return {
         "kind": "ledger",
         "format": form,
         "software": f"surefoot {__version__}",
-        "learner": type(agent).__name__,
+        "agent": type(agent).__name__,
         "H": problem.H,
         "S": problem.S,
         "A": problem.A,
@@ -102,14 +97,14 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
         "returns": evidence,
         "certificate": None
         if proof is None
-        else {"value": hexes(agent.proved_before), "delta": hexes(proof.delta), "mark": proof.fingerprint},
+        else {"value": hexes(agent.proved_before), "delta": hexes(proof.delta), "fingerprint": proof.fingerprint},
         "warm": counts.episodes > 0,
         "logged": counts.logged and counts.episodes > 0,
     }
 
 
 def format_of(problem: Problem) -> int:
-    """Return the format of a new ledger: of lists, if the problem keeps next states as such."""
+    """Return the format of a ledger: of lists, if the problem keeps next states as such."""
     return FORMAT if problem.mask_lists is None and problem.paid_lists is None else OF_LISTS
 
 
@@ -120,7 +115,7 @@ def rows_of_ledger(problem: Problem) -> int:
 
 
 def _by_next(problem: Problem, form: int) -> list[list[list[str]]] | None:
-    """Return rewards by next state, rows x pairs: of all next states; since OF_LISTS, of those that are possible."""
+    """Return rewards by next state, rows x pairs: of all next states; in OF_LISTS, of those that are possible."""
     if not problem.pays_by_next:
         return None
     S, A, pairs = problem.S, problem.A, problem.S * problem.A
@@ -137,7 +132,7 @@ def _by_next(problem: Problem, form: int) -> list[list[list[str]]] | None:
 
 
 def _possible(problem: Problem, form: int) -> list[list[list[int]]] | None:
-    """Return the possible next states of each pair, row by row; None without a mask. Since OF_LISTS, none are named
+    """Return the possible next states of each pair, row by row; None without a mask. In OF_LISTS, none are named
     where all are possible."""
     lists, support, pairs = problem.mask_lists, problem.support_rows, problem.S * problem.A
     if lists is None:
@@ -150,7 +145,7 @@ def _possible(problem: Problem, form: int) -> list[list[list[int]]] | None:
     return [found[i : i + pairs] for i in range(0, len(found), pairs)]
 
 
-def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, number: int, form: int) -> Entry:
+def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, number: int) -> Entry:
     """Return the record of a plan, with the changes of the counts since the plan before."""
     agent, counts = grounds.agent, grounds.counts
     relative = isinstance(agent.floor, BaselineFloor)
@@ -163,8 +158,6 @@ def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, number: int,
         np.where(unknown, 0 if now is None or then is None else (now - then).reshape(rows, S * A), 0)
         for now, then in ((counts.x_sa, before.x_sa), (counts.z_sa, before.z_sa))
     )
-    later = {"returns": changes(counts.return_weights - before.return_weights)} if form > 1 else {}
-    later |= {"between": changes(between)} if form > 2 else {}
     return {
         "kind": "plan",
         "number": number,
@@ -174,7 +167,8 @@ def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, number: int,
         "rewards": changes(sums),
         "starts": changes(counts.n_start - before.n_start),
         "baseline_returns": counts.baseline_returns.tolist(),
-        **later,
+        "returns": changes(counts.return_weights - before.return_weights),
+        "between": changes(between),
         "explorer": actions_of(grounds.explorer),
         "candidates": hexes(grounds.L),
         "by_model": hexes(grounds.by_model),

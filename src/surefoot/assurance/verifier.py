@@ -31,7 +31,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
 
-FORMATS = (1, 2, 3, 4)
+TABLES, LISTS = 1, 2  # formats: rewards of all next states, or of the possible ones alone
 LONGEST, MOST, MOST_WORK = 2**26, 2**62, 10**9  # bytes of a record; a whole number; steps of the proof of a plan
 FEW = 64  # next states of a pair that are counted as steps: of more, most were never seen
 UNIT = Fraction(1, 2**20)  # of sums of rewards and returns
@@ -46,21 +46,19 @@ HAIR, ZERO, HALF, ONE = Decimal("1e-24"), Decimal(0), Decimal("0.5"), Decimal(1)
 STIRLING = [DIGITS.divide(691, x) for x in (107796, -360360, 820908, -1160880, 870660, -248760, 8292)]
 ARTANH = [DIGITS.divide(1, k) for k in range(15, 0, -2)]  # of y^15, y^13, ..., y
 FIELDS = {  # of each record, and of each record in a record
-    "ledger": "kind digest format software learner H S A pooled stationary rewards rewards_by_next unknown_rewards "
+    "ledger": "kind digest format software agent H S A pooled stationary rewards rewards_by_next unknown_rewards "
     "support start units baseline floor relative delta spending bounds returns certificate warm logged",
     "plan": "kind digest number episodes visits played rewards between starts baseline_returns returns explorer "
     "candidates by_model by_returns floor upper h rho source safety lower policy frozen",
     "end": "kind digest plans episodes",
     "units": "low high steps",
-    "relative": "give offset below",
+    "relative": "max_loss offset below",
     "spending": "model returns delta_prime events",
     "bounds": "family full_support scale",
     "returns": "share lowest span rounding",
-    "certificate": "value delta mark",
+    "certificate": "value delta fingerprint",
 }
-# fields that ledgers of earlier formats do not have, and since which format ledgers have them
-SINCE = {"plan": {"returns": 2, "between": 3}, "relative": {"below": 2}}
-TEXTS = ("kind", "digest", "software", "learner", "family", "mark", "source", "safety")  # of words
+TEXTS = ("kind", "digest", "software", "agent", "family", "fingerprint", "source", "safety")  # of words
 FLAGS = ("pooled", "stationary", "warm", "logged", "full_support", "frozen")  # fields of true or false
 # by_certificate: an earlier one, not proved here; trusted: the baseline without a proof, or counts that nobody claimed
 KINDS = ("certified", "by_certificate", "trusted", "not_certified")
@@ -99,7 +97,7 @@ def plain(value: Any, name: str) -> Any:
     """Return a field's value: records have exactly their fields, floats are canonical, whole numbers not negative."""
     if type(value) is dict:
         expected = set(FIELDS[name].split()) - ({"full_support"} if value.get("family") == "Bernstein" else set())
-        require(expected - SINCE.get(name, {}).keys() <= value.keys() <= expected, f"{name}: other fields")
+        require(value.keys() == expected, f"{name}: other fields")
         return SimpleNamespace(**{key: plain(inner, key) for key, inner in value.items()})
     if type(value) is list:
         return [inner if type(inner) is int and 0 <= inner < MOST else plain(inner, name) for inner in value]
@@ -112,11 +110,6 @@ def plain(value: Any, name: str) -> Any:
     fits = (type(value) is str and name in TEXTS) or (type(value) is bool and name in FLAGS)
     require(whole or value is None or fits, f"{name}: found {value!r:.20}")
     return value
-
-
-def fits_format(record: Any, name: str, form: int) -> bool:
-    """Return whether a record has the later fields of its format, and no others."""
-    return all(hasattr(record, field) == (since <= form) for field, since in SINCE[name].items())
 
 
 @lru_cache(2**16)
@@ -139,7 +132,7 @@ class Head:
         self.check_sizes()
         self.H, self.S, self.A, self.pairs = given.H, given.S, given.A, given.S * given.A
         self.rows = 1 if given.pooled else self.H  # of counts
-        self.is_KL, self.is_EpsMix = given.bounds.family == "KL", given.learner == "EpsMix"
+        self.is_KL, self.is_EpsMix = given.bounds.family == "KL", given.agent == "EpsMix"
         self.h0 = [0, self.H] if self.is_EpsMix else [*range(self.H + 1)]  # of the candidates
         self.baseline = self.policy(given.baseline)
         self.baseline_rules = rules(self.baseline)
@@ -157,17 +150,15 @@ class Head:
         """The format and the agent are known, the proof takes reasonable time, only what is stationary is pooled."""
         given = self.given
         agents, flags = ("StepMix", "EpsMix", "StepNoMix"), (given.pooled, given.stationary, given.warm, given.logged)
-        known = given.kind == "ledger" and given.format in FORMATS and given.learner in agents and given.software
-        require(known and all(type(flag) is bool for flag in flags), "kind, format, learner, software or a flag")
-        require(given.warm or not given.logged or given.format < 3, "logged: a log, though the counts began with none")
+        known = given.kind == "ledger" and given.format in (TABLES, LISTS) and given.agent in agents and given.software
+        require(known and all(type(flag) is bool for flag in flags), "kind, format, agent, software or a flag")
+        require(given.warm or not given.logged, "logged: a log, though the counts began with none")
         for part in (given.returns, given.relative, given.certificate):
             require(part is None or type(part) is SimpleNamespace, "returns, relative or certificate: not a record")
-        newer = given.relative is None or fits_format(given.relative, "relative", given.format)
-        require(newer, "relative: fields of another format")
         for table in (given.support, given.rewards_by_next, given.unknown_rewards):
             require(table is None or (type(table) is list and table), "support or rewards: not a table")
         require(all(type(size) is int and size > 0 for size in (given.H, given.S, given.A)), "H, S or A: not a size")
-        work = (2 if given.learner == "EpsMix" else given.H + 1) * given.H * given.S * given.A * min(given.S, FEW)
+        work = (2 if given.agent == "EpsMix" else given.H + 1) * given.H * given.S * given.A * min(given.S, FEW)
         require(work <= MOST_WORK and (given.stationary or not given.pooled), "too large; or pooled, not stationary")
 
     def policy(self, given: Any) -> Any:
@@ -181,13 +172,13 @@ class Head:
         return policy
 
     def check_support(self) -> Any:
-        """Return the possible next states of each pair, ascending: all, unless a list (since 4 not empty) says more."""
+        """Return the possible next states of each pair, ascending: all, unless a list says more."""
         every = range(self.S)
         if not self.given.support:
             return [[every] * self.pairs]
         for states in (states for row in self.given.support for states in row):
             require(all(a < b for a, b in pairwise([-1, *states, self.S])), "support: not ascending states")
-            require(states or self.given.format > 3, "support: no next state")
+            require(states or self.given.format == LISTS, "support: no next state")
         return [[tuple(states) or every for states in row] for row in self.given.support]
 
     def table(self, given: Any) -> Any:
@@ -202,7 +193,10 @@ class Head:
             require(len(row) == self.pairs, "support, unknown_rewards, rewards: not one entry for each pair")
         require({mark for row in self.unknown for mark in row} <= {0, 1}, "unknown_rewards: neither 0 nor 1")
         require(len(given.rewards) in (1, self.H) and len(after) in (0, 1, self.H), "rewards: neither one row nor H")
-        require(given.format < 4 or not len(given.support or [0]) > len(after) > 0, "rewards_by_next: fewer than masks")
+        require(
+            given.format == TABLES or not len(given.support or [0]) > len(after) > 0,
+            "rewards_by_next: fewer than masks",
+        )
         states = [self.paid_states(h, pair) for h in range(len(after)) for pair in range(self.pairs)]
         require([len(x) for row in after for x in row] == [len(y) for y in states], "rewards_by_next: other sizes")
         for entry in (*given.rewards, *(entry for row in after for entry in row)):
@@ -226,8 +220,8 @@ class Head:
         return 0.0 if self.unknown[h % self.rows][pair] else float(known)
 
     def paid_states(self, h: int, pair: int) -> Any:
-        """Return the next states whose rewards are given: all of them; since format 4, those that are possible."""
-        return self.support[h % self.rows][pair] if self.given.format > 3 else range(self.S)
+        """Return the next states whose rewards are given: all of them; in LISTS, those that are possible."""
+        return self.support[h % self.rows][pair] if self.given.format == LISTS else range(self.S)
 
     def check_start(self) -> list[int]:
         """Return the states in which an episode may start: those of positive probability, or all if it is unknown."""
@@ -299,18 +293,18 @@ class Head:
         require(relative or 0 <= given.floor <= self.H, "floor: no value of an episode")
         scale = Fraction(units.high) - Fraction(units.low)
         zero: Fraction = units.steps * Fraction(units.low) / scale
-        self.below = Fraction(getattr(relative, "below", 0))
+        self.below = Fraction(relative.below if relative else 0)
         if self.below:
-            require(self.below > 0 and not (relative.give or relative.offset), "relative: an amount and a share")
+            require(self.below > 0 and not (relative.max_loss or relative.offset), "relative: an amount and a share")
             floor = f"{float(scale * self.below):.6g} below the baseline"
         elif relative:
             near = 2**40 * abs(Fraction(relative.offset) - zero) <= zero
-            require(near and 0 < relative.give < 1, "relative: give, or offset is not the user's zero")
-            floor = f"{1 - relative.give:g} of the baseline"
+            require(near and 0 < relative.max_loss < 1, "relative: max_loss, or offset is not the user's zero")
+            floor = f"{1 - relative.max_loss:g} of the baseline"
         else:
             floor = f"{float(scale * (zero + Fraction(given.floor))):.6g}"
         risk = given.delta + (given.certificate.delta if given.certificate else 0)
-        agent = f"{given.learner}, {given.bounds.family}"
+        agent = f"{given.agent}, {given.bounds.family}"
         self.promise = f"Claimed by {agent}: {floor} or more in expectation, at delta = {risk:g}\n" + self.declared()
         return zero
 
@@ -325,9 +319,11 @@ class Head:
         return said + ("; counts from before the first plan" if given.warm else "")
 
     def check_certificate(self) -> None:
-        """An earlier certificate has a mark and a delta of its own; it is for absolute floors."""
+        """An earlier certificate has its own fingerprint and delta; it is for absolute floors."""
         given, earlier = self.given, self.given.certificate
-        good = not earlier or (earlier.mark and 0 < earlier.delta < 1 - given.delta and 0 <= earlier.value <= self.H)
+        good = not earlier or (
+            earlier.fingerprint and 0 < earlier.delta < 1 - given.delta and 0 <= earlier.value <= self.H
+        )
         require(good and not (given.relative and earlier), "certificate: of no value, or of a relative floor")
 
     def check_range_of_returns(self) -> tuple[Fraction, Fraction, Fraction]:
@@ -398,9 +394,8 @@ class Evidence:
         head, least, most = self.head, 0, 0  # what new visits paid, at least and at most, in units of 2^-20
         shared = head.rows < head.H  # then no next state of the last step is counted
         require(plan.kind == "plan" and plan.number == self.plans, "kind or number: not the next plan")
-        require(fits_format(plan, "plan", head.given.format), "returns or between: a record of another format")
-        later = [getattr(plan, field, []) for field in SINCE["plan"]]
-        for changes in (plan.visits, plan.played, plan.rewards, plan.starts, [plan.baseline_returns], *later):
+        grown = (plan.visits, plan.played, plan.rewards, plan.between, plan.starts, plan.returns)
+        for changes in (*grown, [plan.baseline_returns]):
             require({*map(type, chain.from_iterable(changes))} <= {int}, "counts: not whole numbers")
             require(all(a[:-1] < b[:-1] for a, b in pairwise(changes)), "counts: not in ascending order")
         last = Counter[tuple[int, int]]()  # how often pairs were played of which no next state is counted
@@ -427,7 +422,7 @@ class Evidence:
             n = self.played[row, pair]
             require(self.sums[row, pair] * UNIT <= n, "rewards: more than 1 for each visit")
             require(pair // head.A != head.common_start, "rewards: of the common start")
-        for row, pair, more in getattr(plan, "between", []):
+        for row, pair, more in plan.between:
             self.between[row, pair] += more
             n, x = 2**20 * self.played[row, pair], self.sums[row, pair]
             require(self.between[row, pair] * n <= x * (n - x), "between: more than x (1 - x) can add up to")
@@ -483,7 +478,7 @@ class Evidence:
         """
         (n, x), (_, low, span), given = self.returns, self.head.range, self.head.given
         new, total = plan.baseline_returns[0] - n, (plan.baseline_returns[1] - x) * UNIT
-        self.returns, changes = plan.baseline_returns, getattr(plan, "returns", [])
+        self.returns, changes = plan.baseline_returns, plan.returns
         require(0 <= new <= plan.episodes - n, "baseline_returns: more than episodes, or fewer than before")
         require(new * low <= total <= new * (low + span), "baseline_returns: outside their range")
         for place, more in changes:
@@ -491,7 +486,7 @@ class Evidence:
             self.spread[place] += more
         spread, rest = divmod(sum([more for _, more in changes]), 2**20)
         require(rest == 0 and spread <= new, "returns: not of whole episodes, or of more than there were")
-        if given.format > 1 and given.returns:
+        if given.returns:
             require(spread == new or self.plans == 0, "returns: not all of them are spread")
             by_nodes = new * low + span * sum([Fraction(more * NODES[place], 2**42) for place, more in changes])
             require(0 <= total - by_nodes <= span * (spread * LOST + new - spread), "returns: not as their sum says")
@@ -512,17 +507,14 @@ class Evidence:
         return mean if sign > 0 else max(mean - Decimal(2) ** -20, Decimal(-1))
 
     def mean_return(self, sign: int, claim: float | None) -> Fraction | None:
-        """Bound the baseline's value by its returns: the claim itself, if it is proved; in format 1 by a coin.
+        """Bound the baseline's value by its returns: the claim itself, if it is proved.
 
         The claim is lowest + span m, for a mean m of the nodes; for a relative floor it is lowest + span (1 - m + LOST)
         + rounding, for a mean m of the nodes in reverse. Only this side is bounded: it has the whole share.
         """
-        (n, x), (rounding, low, span), given = self.returns, self.head.range, self.head.given
+        n, (rounding, low, span), given = self.returns[0], self.head.range, self.head.given
         if not given.returns or not n:
             return None
-        if given.format == 1:
-            mean = span * Fraction(coin(n, (x * UNIT - n * low) / (span or 1), self.head.log_share_of_returns, sign))
-            return low + mean if sign > 0 else mean - low - rounding
         if claim is None or (sign > 0) == bool(given.relative) or not any(self.spread):
             return None
         value = Fraction(claim)
@@ -680,14 +672,6 @@ def is_proved(gain: Decimal, t: Decimal, ball: Ball, V: Spread) -> bool:
     for i, count in ball.n_i.items():
         product *= ((t + d[i]) / total) ** count
     return product >= ball.factor
-
-
-@lru_cache(2**12)
-def coin(n: int, heads: Fraction, log_share: Decimal, sign: int) -> Decimal:
-    """Bound the mean of n draws in [0, 1] with sum `heads`: a coin (certificates.md, Unknown and random rewards)."""
-    require(0 <= heads <= n, "rewards or baseline_returns: a sum beyond its range")
-    sides = {side: Decimal(m.numerator) / m.denominator for side, m in enumerate((n - heads, heads)) if m}
-    return worst_mean(Ball(sides, 2, True, log_share, {}), Spread({0: ZERO, 1: Decimal(sign)}))
 
 
 BETS = [Decimal(x) / 128 for x in (124, 96, 48, 16, 4, 1)]  # stakes (docs/ledger.md, What is re-derived)
@@ -967,7 +951,7 @@ class Book:
         reached = [h0 for h0, L in candidates if plan.floor <= L or (given.relative and h0 == H)]
         chosen = reached and plan.h == reached[0] and (plan.h > 0 or plan.rho == 1)
         require(baseline if plan.frozen or not reached else chosen, "h or rho: not the choice by the candidates")
-        require(given.learner != "StepNoMix" or plan.rho == (plan.h == 0), "rho: StepNoMix does not mix")
+        require(given.agent != "StepNoMix" or plan.rho == (plan.h == 0), "rho: StepNoMix does not mix")
         source = "baseline" if baseline else "mixture" if plan.h > 0 else "optimistic"
         require(plan.source == source, "source: not what h and rho say")
         require(plan.safety in ("certified", "trusted", "NOT CERTIFIED"), "safety: unknown")
@@ -1016,7 +1000,7 @@ class Book:
     def checked_upper(self, plan: Any, minus_upper: Decimal) -> Fraction:
         """U >= an upper value, and floor >= (1 - give) U - give zero - below: U may stand for the baseline's value."""
         given, U, by_model = self.head.given, Fraction(plan.upper), -Fraction(minus_upper) <= Fraction(plan.upper)
-        by_returns, give = self.evidence.mean_return(-1, plan.upper), Fraction(given.relative.give)
+        by_returns, give = self.evidence.mean_return(-1, plan.upper), Fraction(given.relative.max_loss)
         require(by_model or (by_returns is not None and -by_returns <= U), "upper: too low")
         require(plan.floor >= (1 - give) * U - give * self.head.zero - self.head.below, "floor: too low")
         return U

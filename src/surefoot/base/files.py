@@ -156,10 +156,7 @@ def read_arrays(
     kind = _kind_of(path, about, tuple(kinds))
     missing = [name for name in kinds[kind] if name not in arrays]
     if missing:
-        raise InvalidFile(
-            f"{path} lacks {', '.join(missing)}: the file is damaged, or an earlier surefoot wrote it. Restore it "
-            "from a copy, or go on with the version that wrote it."
-        )
+        raise InvalidFile(f"{path} lacks {', '.join(missing)}: the file is damaged. Restore it from a copy.")
     strange = [] if others is None else [name for name in arrays if name not in (*kinds[kind], *others)]
     if strange:
         raise InvalidFile(

@@ -202,15 +202,6 @@ def require_delta(delta: object) -> float:
     return value
 
 
-def either(name: str, value: Any, former_name: str, former_value: Any) -> Any:
-    """Return the value of a keyword argument that may be given by its former name, but not by both names."""
-    if former_value is None:
-        return value
-    if value is not None:
-        raise InvalidSetting(f"{name} was given, and {former_name}, which is its former name, too. Leave one out.")
-    return former_value
-
-
 def require_rewards(name: str, rewards: Floats, ndim: int) -> None:
     """Refuse rewards that are not finite or not in [0, 1]; the index is that of the array as given (ndim axes)."""
     bad = np.argwhere(~np.isfinite(rewards))

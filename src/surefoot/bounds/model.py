@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.base.aliases import alias
 from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.base.validation import REWARD_UNITS, FrozenRecord, freeze
 from surefoot.errors import InvalidSetting
@@ -84,8 +83,6 @@ class Model(FrozenRecord):
             delta_prime=delta_prime,
             pooled=counts.pooled,
         )
-
-    possible = alias("support")
 
     @property
     def H(self) -> int:

@@ -55,7 +55,7 @@ def studies(
     if name is None and toml:
         raise InvalidSetting("Which study? For example: surefoot studies online --toml")
     if name is None and as_json:
-        echo_json([study.as_json() for study in find_studies("all")])
+        echo_json([study.as_table() for study in find_studies("all")])
         return
     if name is None:
         for group in ("paper", "ours", "theory"):
@@ -69,7 +69,7 @@ def studies(
         return
     for study in find_studies(name):
         if as_json:
-            echo_json(study.as_json())
+            echo_json(study.as_table())
             continue
         say(f"{study.name}: {study.title}. {study.question}")
         for kind in (study, study.made_quick()):

@@ -32,7 +32,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
         violations = known.episodes if below else 0
         table.append(
             {
-                "learner": "baseline alone",
+                "agent": "baseline alone",
                 "episodes": known.episodes,
                 "violations": None if known.violations is None else violations,
                 "regret": known.episodes * (known.optimum - known.baseline),
@@ -42,7 +42,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "first_optimistic": None,
                 "seconds": None,
                 "smallest_sum": _smallest(known),
-                "told": None,
+                "knows_baseline_value": None,
                 "cost": known.baseline_cost,
                 "promise": "none needed: it is what you have today",
                 "interrupted": False,
@@ -52,7 +52,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     for run in runs:
         table.append(
             {
-                "learner": run.agent,
+                "agent": run.agent,
                 "episodes": run.episodes,
                 "violations": run.violations,
                 "regret": run.regret,
@@ -62,7 +62,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "first_optimistic": run.first_optimistic,
                 "seconds": run.seconds,
                 "smallest_sum": run.min_cumulative,
-                "told": "yes" if run.knows_baseline_value else "no",
+                "knows_baseline_value": "yes" if run.knows_baseline_value else "no",
                 "cost": run.max_cost,
                 "promise": run.promise_in_words,
                 "interrupted": run.interrupted,
@@ -92,7 +92,7 @@ class Column(NamedTuple):
 
 
 COLUMNS = (
-    Column("learner", "agent", "agent", "{}"),
+    Column("agent", "agent", "agent", "{}"),
     Column("episodes", "episodes\nplayed", "episodes\nplayed", "{:,}"),
     Column("violations", "episodes\nbelow floor", "below\nfloor", "{:,}"),
     Column("regret", "regret\n(return)", "regret\n(return)", "{:z,.0f}"),
@@ -100,7 +100,7 @@ COLUMNS = (
     Column("first_off_baseline", "off baseline\nat episode", "off base-\nline at", "{:,}"),
     Column("first_optimistic", "optimistic\nat episode", "opti-\nmistic at", "{:,}"),
     Column("smallest_sum", "smallest\nsum", "least\nsum", "{:,.2f}"),
-    Column("told", "knows\nV^b", "knows\nV^b", "{}"),
+    Column("knows_baseline_value", "knows\nV^b", "knows\nV^b", "{}"),
     Column("cost", "largest\ncost", "largest\ncost", "{:.4f}"),
     Column("seconds", "time\n(s)", "time\n(s)", "{:.1f}"),
 )
@@ -113,7 +113,7 @@ def _run_table(runs: Sequence[Run], columns: Sequence[Column], costs: bool, shor
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        first = column.key == "learner"
+        first = column.key == "agent"
         heading = column.short if short else column.heading
         table.add_column(
             "over\nbudget" if costs and column.key == "violations" else heading,
@@ -135,7 +135,13 @@ def print_runs(runs: Sequence[Run]) -> None:
     knows = any(run.knows_baseline_value for run in runs)
     in_sum = any(run.in_sum for run in runs)
     costs = any(run.budget is not None for run in runs)
-    shown = {"episodes": uneven, "smallest_sum": in_sum, "told": knows, "cost": costs, "seconds": not (knows or in_sum)}
+    shown = {
+        "episodes": uneven,
+        "smallest_sum": in_sum,
+        "knows_baseline_value": knows,
+        "cost": costs,
+        "seconds": not (knows or in_sum),
+    }
     columns = [column for column in COLUMNS if shown.get(column.key, True)]
     endless = console.options.update(max_width=WIDEST)
     table = _run_table(runs, columns, costs, short=False)

@@ -14,7 +14,7 @@ from surefoot.errors import InvalidFile
 from surefoot.guard.state import OPEN, Columns, GuardState, PolicyRecord, Proved, Tickets
 
 KIND = "guard-state"
-ARRAYS = ("policy", "code", "ret", "logged", "proved", "proved_by", "about_guard")
+ARRAYS = ("policy", "code", "ret", "mark", "logged", "proved", "proved_by", "about_guard")
 STEP = 2 * EPISODE
 MOST = 2**40  # of whatever is counted: sums of weights are below 2^62
 
@@ -46,7 +46,7 @@ def state_arrays(state: GuardState) -> dict[str, Any]:
 
 def read_state(path: str | Path, guard: str, low: float, high: float) -> GuardState:
     """Return the state in a file, if it is of this guard and whole."""
-    _, arrays = read_arrays(path, {KIND: ARRAYS}, ("mark",))
+    _, arrays = read_arrays(path, {KIND: ARRAYS}, ())
     return state_from(path, arrays, guard, low, high)
 
 
@@ -54,8 +54,7 @@ def state_from(path: str | Path, arrays: dict[str, AnyArray], guard: str, low: f
     """Return the state that is stored in these arrays of a file."""
     try:
         about = strict_json(str(arrays["about_guard"]))
-        none = np.zeros(arrays["policy"].shape, dtype=np.int64)  # the marks of tickets in files without them
-        columns = Columns(arrays["policy"], arrays["code"], arrays["ret"], arrays.get("mark", none))
+        columns = Columns(arrays["policy"], arrays["code"], arrays["ret"], arrays["mark"])
         state = None
         if about["guard"] == guard:
             state = _state(about, columns, arrays["logged"], low, high)
@@ -113,7 +112,7 @@ def _state(about: dict[str, Any], columns: Columns, logged: Ints, low: float, hi
     before = PolicyRecord(names[0][0], names[0][1], 0, None, "", logged, about["logged"], 0, about["missing"])
     b = records[0]
     records[0] = replace(b, settled=b.settled + logged, heard=b.heard + before.heard, missing=before.missing)
-    run = about.get("run", "")
+    run = about["run"]
     _require(isinstance(run, str), "a run that is no text")
     return GuardState(about["guard"], tuple(records), Tickets.of(columns), before, about["alarm"], run)
 

@@ -146,7 +146,7 @@ def guard_env(
     for name in list(policies)[1:]:
         state = guard.admit(state, name, known.get(name))
     fresh = Played(state, None if watchdog is None else watchdog.on_guard(guard))
-    file = RunFile(save, guard, identity, _digest([guard.fingerprint, number, *about]), state)
+    file = RunFile(save, guard, identity, state)
     shown = {name: Actor(policy, made) for name, policy in policies.items()}
     alarms = Alarms(on_alarm, number)
     with only_writer(file.path):
@@ -340,16 +340,14 @@ class Actor:
 class RunFile:
     """The file of a run with its journal, or none."""
 
-    def __init__(self, path: str | Path | None, guard: Guard, run: str, former: str, begun: GuardState) -> None:
-        """Save the run with this fingerprint there; `former` is that of earlier versions, with the episodes."""
+    def __init__(self, path: str | Path | None, guard: Guard, run: str, begun: GuardState) -> None:
+        """Save the run with this fingerprint there."""
         self.path = None if path is None else require_place(path)
         self._guard, self._run, self._begun, self._saved = guard, run, begun, time.perf_counter()
-        self._marks = (run, former)
         self._journal = None if self.path is None else Journal(self.path.with_name(f"{self.path.name}.journal"), run)
         self._told: dict[int, Told] = {}  # what the journal tells of episodes that are not in the file
         self.ledger: GuardLedger | None = None  # the one that is written
         self._remembered: Remembered | None = None  # the one that the file speaks of
-        self._former = False  # is the file of a version that did not remember it?
 
     def begin(self, fresh: Played, resume: bool) -> Played:
         """Return what is in the file, or the fresh one."""
@@ -367,14 +365,12 @@ class RunFile:
                 f"{self.path} exists. Continue it with resume=True, or choose another file: nothing is overwritten."
             )
         _, arrays = read_arrays(self.path, {KIND: (*ARRAYS, "run", "numbers", "failure")})
-        if str(arrays["run"]) not in self._marks:
+        if str(arrays["run"]) != self._run:
             raise InvalidFile(
                 f"{self.path} belongs to another run: the guard, its policies' names or fingerprints, the environment, "
-                "the seed or the watchdog differ. Resume with what it was begun with, or choose another file. (One "
-                "that an earlier version wrote is first resumed with the number of episodes that it was begun with.)"
+                "the seed or the watchdog differ. Resume with what it was begun with, or choose another file."
             )
-        self._run = self._journal.run = str(arrays["run"])  # until it is saved anew, with nothing left to tell
-        self._remembered, self._former = remembered(self.path, arrays), self._run != self._marks[0]
+        self._remembered = remembered(self.path, arrays)
         guard = self._guard
         state = state_from(self.path, arrays, guard.fingerprint, guard.low, guard.high)
         if not np.array_equal(state_arrays(self._begun)["logged"], arrays["logged"]):
@@ -396,9 +392,9 @@ class RunFile:
         path = known.path if given is None and known is not None else given
         if path is None:
             return None
-        if known is None and not self._former:
+        if known is None:
             return GuardLedger(path, self._guard)
-        return GuardLedger.resume(path, self._guard, state, None if known is None else known.place)
+        return GuardLedger.resume(path, self._guard, state, known.place)
 
     def tells(self, k: int) -> bool:
         """Was episode k begun by a process that was killed before it saved the run?"""
@@ -430,8 +426,6 @@ class RunFile:
         """Write where the run stands, whole or not at all. Its journal has nothing more to tell then."""
         if self.path is None or self._journal is None:
             return
-        if not self._told:
-            self._run = self._marks[0]
         watch: Mapping[str, Any] = {} if played.watch is None else played.watch.arrays()
         numbers = np.array([played.failed, played.refused])
         about = {"run": self._run, "numbers": numbers, "failure": played.last_failure or " "}
@@ -439,7 +433,6 @@ class RunFile:
         write_arrays(self.path, KIND, {**state_arrays(played.state), **watch, **kept, **about})
         if not self._told:
             self._journal.remove()
-            self._journal.run = self._run
         self._saved = time.perf_counter()
 
     def save_now_and_then(self, played: Played) -> None:

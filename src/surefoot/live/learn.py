@@ -1,6 +1,5 @@
 """learn: any agent in any Gymnasium environment with Discrete spaces, through reset and step."""
 
-import hashlib
 import math
 import time
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from surefoot.assurance.ledger import require_floor_agent
 from surefoot.assurance.premises import Contradiction, Premises
 from surefoot.assurance.watchdog import Alarm, Watchdog
 from surefoot.base.arrays import Floats
+from surefoot.base.digest import digest
 from surefoot.base.files import require_place
 from surefoot.base.progress import ctrl_c, progress_bar
 from surefoot.base.validation import require_integer
@@ -113,7 +113,7 @@ def learn(
         state = file.begin(State(begun, tally, Premises.of(mine, begun), watch=watch), resume)
         if ledger is not None or state.remembered is not None:
             # Another run's ledger is never continued, which would cut it: only the one that the file remembers.
-            after = state.counts.episodes if state.former or state.remembered is not None else None
+            after = state.counts.episodes if state.remembered is not None else None
             state.ledger = ledger_to_write(ledger, state.remembered, require_floor_agent(agent), after)
         learner = Learner(
             agent,
@@ -227,8 +227,7 @@ def _require_names(env: Env, problem: Problem, coder: Coder) -> None:
 
 def environment_source(where: EnvironmentMap, seed: int) -> str:
     """Return what the episodes of this seed are numbered under: the environment draws the same, whoever plays."""
-    drawn = f"{seed} {where.names} {where.problem.S} {where.problem.A}"
-    return f"learn {hashlib.sha256(drawn.encode()).hexdigest()[:16]}"
+    return f"learn {digest([seed, where.names, where.problem.S, where.problem.A])}"
 
 
 def episode_seed(seed: int, k: int) -> int:

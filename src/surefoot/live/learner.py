@@ -1,6 +1,5 @@
 """Learner: for a process that has its own loop. begin, act, observe, end; counts change only when an episode ends."""
 
-import hashlib
 import math
 import threading
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from surefoot.assurance.ledger import Ledger
 from surefoot.assurance.premises import Contradiction, Premises
 from surefoot.assurance.watchdog import Alarm, Watch, Watchdog, begin_watch
 from surefoot.base.arrays import Floats
+from surefoot.base.digest import digest
 from surefoot.base.validation import as_number, require_integer, told
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidSetting
 from surefoot.live.alarms import OnAlarm, require_on_alarm, tell_alarm
@@ -479,8 +479,7 @@ class Learner:
 
 def episode_source(agent: CountingAgent, seed: int) -> str:
     """Return what the episodes of this agent with this seed are numbered under."""
-    whose = f"{seed} {agent.fingerprint} {agent.problem.fingerprint}"
-    return f"live {hashlib.sha256(whose.encode()).hexdigest()[:16]}"
+    return f"live {digest([seed, agent.fingerprint, agent.problem.fingerprint])}"
 
 
 def return_of(episode: Episode) -> float:

@@ -14,7 +14,7 @@ from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile, InvalidS
 from surefoot.live.alarms import OnAlarm
 from surefoot.live.kept_ledger import ledger_arrays, ledger_to_write, remembered
 from surefoot.live.learner import Learner
-from surefoot.live.saved_state import RunIdentity, begun_before
+from surefoot.live.saved_state import RunIdentity
 from surefoot.task.counts import Counts
 
 KIND = "learner"
@@ -72,9 +72,6 @@ def load_learner(
     alpha = float(arrays["watch_about"][0]) if watched and arrays["watch_about"].shape == (4,) else None
     identity = _identity(agent, seed, alpha)
     if identity is None or str(arrays["learner_of"]) != identity.fingerprint:
-        defaults = None if identity is None else identity.fingerprints_before.get(str(arrays["learner_of"]))
-        if defaults is not None:
-            raise InvalidFile(begun_before(path, "a learner", defaults))
         raise InvalidFile(
             f"{path} belongs to another learner: the agent, its problem, floor, delta or settings differ. Give the "
             "agent that it was saved with."

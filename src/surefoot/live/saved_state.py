@@ -1,33 +1,20 @@
 """The saved state of `learn`: what a run must remember, the file it is in, and by what a file is recognised."""
 
-import hashlib
-import itertools
-import json
 import math
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from surefoot.agents.base import CountingAgent
-from surefoot.agents.bpi_ucbvi import BPIUCBVI
-from surefoot.agents.floor_agent import FloorAgent
-from surefoot.agents.floors import BaselineFloor
-from surefoot.agents.identity import floor_text, text_of
-from surefoot.agents.replanning import FORMER_DEFAULTS, Replan
-from surefoot.agents.rivals.bpi_ucbvi_menard import BPIUCBVIMenard
-from surefoot.agents.rivals.lp_agent import LPAgent
-from surefoot.agents.rivals.reward_free_safe import RewardFreeSafeRL
-from surefoot.agents.rivals.ucbvi import UCBVI
 from surefoot.assurance.history import Groups
 from surefoot.assurance.ledger import Ledger
 from surefoot.assurance.premises import Premises
 from surefoot.assurance.watchdog import Watch, Watchdog
 from surefoot.base.arrays import AnyArray
+from surefoot.base.digest import digest
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.errors import InvalidCounts, InvalidFile
@@ -35,13 +22,11 @@ from surefoot.live.kept_ledger import Remembered, ledger_arrays, remembered
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.fitting import check_counts
-from surefoot.task.sameness import arrays_of
-from surefoot.task.transitions import Table
 
 SAVE_SECONDS = 30.0
 CURVE = ("bin_sum", "bin_min", "bin_below", "bin_source", "bin_h")  # of these, the bins that are in use
 TALLY = ("totals", "by_h", "smallest", "surplus", *CURVE)
-NEEDED = (*TALLY, "counts_n_sas", "counts_n_start", "counts_record", "counts_H", "earned", "mark")
+NEEDED = (*TALLY, "counts_n_sas", "counts_n_start", "counts_baseline_returns", "counts_H", "earned", "width", "run")
 
 
 @dataclass(frozen=True)
@@ -60,96 +45,19 @@ class RunIdentity:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest, which is in every saved file.
-
-        What is hashed, and in which words, must never change: see agents/identity.py.
-        """
-        agent, counts = self.agent.as_given, self.counts
-        problem = agent.problem
-        own = self.agent.rescaled_setting
-        delta = getattr(agent, "delta", None)
-        numbers = (self.floor, own("floor"), delta)
-        exactly = f"({', '.join(text_of(number) for number in numbers)})"  # the agent's text rounds floor and delta
-        about = [agent_text(agent), type(agent).__name__, text_of(problem), text_of(problem.units), exactly]
-        digest = hashlib.sha256(json.dumps([*self.environment, *about, self.seed, self.episodes]).encode())
-        after = arrays_of(problem.r_next_rows, problem.paid_lists)
-        mask = arrays_of(problem.support_rows, problem.mask_lists)
-        for array in (problem.r_rows, *after, problem.unknown_rows, *mask, problem.start):
-            digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
-        if counts.episodes:
-            tables = [counts.n_sas] if isinstance(counts.transitions, Table) else counts.entries
-            seen = [
-                *tables,
-                counts.played,
-                counts.x_sa,
-                counts.n_start,
-                counts.baseline_returns,
-                counts.account,
-                counts.basis,
-            ]
-            if counts.z_sa is not None and counts.z_sa.any():
-                seen.append(counts.z_sa)
-            if counts.return_weights.any():
-                seen += [counts.return_weights, np.array(counts.return_range)]
-            for some in seen:
-                digest.update(b"-" if some is None else some.tobytes())
-        if self.dynamics is not None:
-            for array in self.dynamics:
-                digest.update(b"-" if array is None else array.tobytes())
-        self.agent.describe(digest)
-        if self.watchdog is not None:
-            digest.update(f"Watchdog(alpha={self.watchdog.alpha!r})".encode())
-        return digest.hexdigest()
-
-    @cached_property
-    def however_long(self) -> "RunIdentity":
-        """The run without its number of episodes: it may go on. Files of earlier versions are of one number alone."""
-        return replace(self, episodes=0)
-
-    @property
-    def fingerprints_before(self) -> dict[str, str]:
-        """The fingerprints of the same run with the defaults of earlier versions in place of today's, and these."""
-        before: dict[str, str] = {}
-        for agent, words in _with_former_defaults(self.agent):
-            before.setdefault(replace(self, agent=agent).fingerprint, words)  # not all defaults matter to every run
-        return before
+        """A digest of all but the number of episodes, which is in every saved file: a run may go on."""
+        inside = getattr(self.agent, "learner", None)
+        rules = [one.replan_rule for one in (self.agent, inside) if isinstance(one, CountingAgent)]
+        begun = self.counts.arrays(claims=False)
+        who = [self.agent.settings, _said(self.agent.as_given), rules, self.watchdog]
+        return digest([self.environment, who, self.floor, self.seed, begun, self.dynamics])
 
 
-def begun_before(path: str | Path, what: str, defaults: str) -> str:
-    """Return how to go on with what began with defaults of an earlier version."""
-    return (
-        f"{path} is of {what} that began with the defaults of an earlier version, and keeps those. Give the agent "
-        f"{defaults} where you left them out, and resume."
-    )
-
-
-def _with_former_defaults(agent: Any) -> Iterator[tuple[CountingAgent, str]]:
-    """Yield the agent with defaults of earlier versions in place of today's, and the words for these."""
-    bounds: dict[str, dict[str, object]] = {"": {}}
-    rules: dict[str, dict[str, object]] = {"": {}}
-    rules |= {f"replan=sf.{rule}": {"replan": rule} for rule in _former_rules(agent)}
-    inside: dict[str, dict[str, object]] = {"": {}}
-    learner: Any = getattr(agent, "learner", None)
-    for rule in _former_rules(learner):
-        inside[f"its learner replan=sf.{rule}"] = {"learner": replace(learner, replan=rule)}
-    for chosen in itertools.product(bounds, rules, inside):
-        if any(chosen):
-            evidence, when, inner = chosen
-            changes = bounds[evidence] | rules[when] | inside[inner]
-            yield replace(agent, **changes), " and ".join(filter(None, chosen))
-
-
-def _former_rules(agent: Any) -> list[Replan]:
-    """Return the former defaults of when to replan, where this is an agent and has today's."""
-    by_default = isinstance(agent, CountingAgent) and hasattr(agent, "__dataclass_fields__") and agent.replan is None
-    return [rule for rule in FORMER_DEFAULTS if rule != agent.replan_rule] if by_default else []
-
-
-class Marks(NamedTuple):
-    """By what the file of a run is recognised."""
-
-    mark: str  # with the number of episodes: all that files of earlier versions have
-    run: str  # without it
+def _said(agent: object) -> str | None:
+    """Return what a user's own agent says of itself, where it has words of its own: its settings are not known here."""
+    words = type(agent).__repr__
+    ours = words is object.__repr__ or str(getattr(words, "__module__", "")).startswith("surefoot.")
+    return None if ours else repr(agent)
 
 
 @dataclass
@@ -165,13 +73,12 @@ class State:
     complete: bool = True  # False while an episode is being entered: then it is not saved
     ledger: Ledger | None = None  # the one that is written
     remembered: Remembered | None = None  # the one that the file speaks of
-    former: bool = False  # is the file of a version that did not remember it?
 
-    def save(self, path: str | Path, marks: "Marks") -> None:
+    def save(self, path: str | Path, run: str) -> None:
         """Write the file, complete or not at all."""
         bins = math.ceil(self.tally.done / self.tally.width)
         arrays = {name: getattr(self.tally, name)[: bins if name in CURVE else None] for name in TALLY}
-        about = {"width": np.int64(self.tally.width), "earned": self.earned, **marks._asdict()}
+        about = {"width": np.int64(self.tally.width), "earned": self.earned, "run": run}
         # What the counts are evidence about is what the run is about: its fingerprint says that of them.
         counts = {f"counts_{name}": array for name, array in self.counts.arrays(claims=False).items()}
         watch = {} if self.watch is None else self.watch.arrays()
@@ -182,24 +89,14 @@ class State:
     def load(self, path: str | Path, run: RunIdentity) -> "State":
         """Return the state in this file, if it is of the same run; this one is the state before the first episode."""
         _, arrays = read_arrays(path, {"learning": NEEDED})
-        former = "run" not in arrays  # of a version in which the number of episodes was fixed
-        same, found = (run, str(arrays["mark"])) if former else (run.however_long, str(arrays["run"]))
-        if found != same.fingerprint:
-            defaults = same.fingerprints_before.get(found)
-            if defaults is not None:
-                raise InvalidFile(begun_before(path, "a run", defaults))
-            earlier = (
-                " An earlier version wrote it, for one number of episodes: resume with that number, and then with more "
-                "if you like. (A run that used returns as evidence then cannot be resumed: they were bounded in "
-                "another way.)"
-            )
+        if str(arrays["run"]) != run.fingerprint:
             raise InvalidFile(
                 f"{path} belongs to another run: the agent, its problem, the environment, the seed or the watchdog "
-                f"differ. Resume with what it was begun with, or choose another file.{earlier if former else ''}"
+                f"differ. Resume with what it was begun with, or choose another file."
             )
-        tally = self._tally_from(path, arrays, run)
+        tally = self._tally_from(path, arrays)
         problem, done, before = run.agent.problem, tally.done, self.counts.episodes
-        if done > run.episodes and not former:
+        if done > run.episodes:
             raise InvalidFile(
                 f"{path} holds {done:,} episodes, found episodes={run.episodes:,}. A run goes on, never back: resume "
                 f"with {done:,} or more."
@@ -229,23 +126,18 @@ class State:
         except ValueError as reason:
             raise InvalidFile(f"{path}: its history is damaged ({reason}). Restore a copy.") from None
         premises = Premises.of(run.agent, counts).restored(path, arrays)
-        return State(
-            counts, tally, premises, float(earned), watch, history, remembered=remembered(path, arrays), former=former
-        )
+        return State(counts, tally, premises, float(earned), watch, history, remembered=remembered(path, arrays))
 
-    def _tally_from(self, path: str | Path, arrays: dict[str, AnyArray], run: RunIdentity) -> "kernels.Tally":
-        """Return the tally in this file; of earlier versions it has all bins of the number of episodes."""
+    def _tally_from(self, path: str | Path, arrays: dict[str, AnyArray]) -> "kernels.Tally":
+        """Return the tally in this file."""
         damaged = f"{path}: %s is not as it was written: the file is damaged. Restore a copy."
-        most = len(self.tally.bin_sum)
-        before = kernels.empty_tally(len(self.tally.by_h) - 1, run.episodes, most)
-        width, bins = arrays.get("width", np.int64(before.width)), len(before.bin_sum)
+        width = arrays["width"]
         if width.ndim or width.dtype != np.int64 or width < 1:
             raise InvalidFile(damaged % "width")
         tally = self.tally._replace(width=int(width))
         for name in TALLY:
             mine, its = getattr(tally, name), arrays[name]
-            if name in CURVE and "width" in arrays:
-                bins = math.ceil(tally.done / tally.width)
+            bins = math.ceil(tally.done / tally.width)
             shape = (bins, *mine.shape[1:]) if name in CURVE else mine.shape
             if its.shape != shape or its.dtype != mine.dtype or len(its) > len(mine):
                 raise InvalidFile(damaged % name)
@@ -285,7 +177,7 @@ class StateFile:
         self.path = path
         self.run = run
         # Computed now, because the counts that the run starts from will change.
-        self._marks = None if path is None else Marks(run.fingerprint, run.however_long.fingerprint)
+        self._mark = None if path is None else run.fingerprint
         self._saved = time.perf_counter()
 
     def begin(self, fresh: State, resume: bool) -> State:
@@ -300,74 +192,11 @@ class StateFile:
 
     def save(self, state: State) -> None:
         """Save the state, unless an episode is just being entered."""
-        if self.path is not None and self._marks is not None and state.complete:
-            state.save(self.path, self._marks)
+        if self.path is not None and self._mark is not None and state.complete:
+            state.save(self.path, self._mark)
             self._saved = time.perf_counter()
 
     def save_now_and_then(self, state: State) -> None:
         """Save the state if that was last done some time ago."""
         if time.perf_counter() - self._saved > SAVE_SECONDS:
             self.save(state)
-
-
-def agent_text(agent: object) -> str:
-    """Return an agent's class and settings in the words of the first saved files; of a user's own agent, its `repr`."""
-    kind = type(agent)
-    if kind.__repr__ is object.__repr__:  # it holds an address, which is another one in every process
-        return kind.__qualname__
-    ours = str(getattr(kind.__repr__, "__module__", "")).startswith("surefoot.")
-    if ours and isinstance(agent, FloorAgent):
-        return f"{kind.__name__}({text_of(agent.problem)}, {_floor_agent_settings(agent)})"
-    if ours and isinstance(agent, LPAgent):
-        return f"{kind.__name__}({text_of(agent.problem)}, {_lp_agent_settings(agent)})"
-    if ours and isinstance(agent, BPIUCBVI):
-        return f"BPIUCBVI({text_of(agent.problem)}, {_shared_settings(agent)})"
-    if ours and isinstance(agent, UCBVI | BPIUCBVIMenard | RewardFreeSafeRL):
-        return f"{kind.__name__}({text_of(agent.problem)}, {_scaled_agent_settings(agent)})"
-    return repr(agent)
-
-
-def _shared_settings(agent: FloorAgent | LPAgent | BPIUCBVI) -> str:
-    settings = f"delta={agent.delta:g}, bounds={text_of(agent.bounds)}, pooled={agent.pooled}"
-    return f"{settings}, replan={text_of(agent.replan_rule)}"
-
-
-def _floor_agent_settings(agent: FloorAgent) -> str:
-    own = agent.rescaled_setting
-    floor, value = own("floor"), None
-    if hasattr(agent, "baseline_value"):
-        value = own("baseline_value")
-    level = floor_text(floor) if isinstance(floor, BaselineFloor) else f"{floor:g}"
-    settings = [f"floor={level}", _shared_settings(agent)]
-    if agent.returns:
-        settings.append(f"returns={text_of(agent.returns)}")
-    if agent.certificate:
-        settings.append(f"certificate={text_of(agent.certificate)}")
-    if agent.explorer:
-        # A function's own repr holds its address, which is another one in every process.
-        settings.append(f"explorer={getattr(agent.explorer, '__qualname__', text_of(agent.explorer))}")
-    inside = getattr(agent, "learner", None)
-    if inside:
-        settings.append(f"learner={getattr(inside, '__qualname__', agent_text(inside))}")
-    if value:
-        settings.append(f"baseline_value={value}")
-    return ", ".join(settings)
-
-
-def _scaled_agent_settings(agent: UCBVI | BPIUCBVIMenard | RewardFreeSafeRL) -> str:
-    settings = f"delta={agent.delta:g}, scale={agent.scale:g}, pooled={agent.pooled}"
-    if isinstance(agent, UCBVI):
-        settings = f"episodes={agent.episodes}, {settings}"
-    if isinstance(agent, RewardFreeSafeRL):
-        value = agent.rescaled_setting("baseline_value")
-        settings = f"floor={agent.level!r}, baseline_value={value!r}, accuracy={agent.accuracy!r}, {settings}"
-    return f"{settings}, replan={text_of(agent.replan_rule)}"
-
-
-def _lp_agent_settings(agent: LPAgent) -> str:
-    limits = (
-        f"floor={agent.level:g}, baseline_value={agent.rescaled_setting('baseline_value'):g}"
-        if agent.cost is None
-        else f"budget={agent.budget:g}, baseline_cost={agent.baseline_cost:g}"
-    )
-    return f"{limits}, episodes={agent.episodes}, {_shared_settings(agent)}"

@@ -1,7 +1,7 @@
 """The random numbers of live episodes: of (seed, episode, step) alone, under a key that nothing else has
 (`base/coins.py`)."""
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,18 +13,10 @@ from surefoot.task.tables import STREAM
 PLANNING, COIN, FIRST_ACTION = 0, 1, 2  # the step at which a number is drawn; the action of step h: FIRST_ACTION + h
 
 
-class Stream(Protocol):
-    """Where a learner's numbers come from. A generator is for one purpose: use it before the next one is asked for."""
-
-    def begin(self, episode: int) -> None: ...  # noqa: D102
-    def planning(self, episode: int) -> np.random.Generator: ...  # noqa: D102
-    def coin(self) -> np.random.Generator: ...  # noqa: D102
-    def action(self, h: int) -> np.random.Generator: ...  # noqa: D102
-
-
 class CounterStream:
     """numpy's Philox4x64-10 under a key of our own, with the counter (block, step, episode, 0).
 
+    A generator is for one purpose: use it before the next one is asked for.
     Every step has 2^64 blocks to itself, so how many numbers were drawn before, in which order, and by which process
     changes nothing.
     """
@@ -65,43 +57,8 @@ class CounterStream:
         return self.at(self._episode, FIRST_ACTION + h)
 
 
-class FormerStream:
-    """One generator per episode, child k of the seed: the stream of runs that were saved before streams had names.
-
-    A process that draws from `SeedSequence(seed).spawn(...)`, too, draws the same numbers. No new run begins with it.
-    """
-
-    def __init__(self, seed: int) -> None:
-        """Draw from children of this seed."""
-        self._seed = seed
-        self.begin(0)
-
-    def begin(self, episode: int) -> None:
-        """Start the generator of this episode: the plan, the coin and the actions draw from it one after the other."""
-        self._episode, self._rng = episode, self._child(episode)
-
-    def planning(self, episode: int) -> np.random.Generator:
-        """Return the generator of this episode; of another one than that under way, a copy at its first number."""
-        return self._rng if episode == self._episode else self._child(episode)
-
-    def coin(self) -> np.random.Generator:
-        """Return the generator of the episode under way."""
-        return self._rng
-
-    def action(self, h: int) -> np.random.Generator:
-        """Return the generator of the episode under way, at whatever step."""
-        return self._rng
-
-    def _child(self, episode: int) -> np.random.Generator:
-        return np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(episode,)))
-
-
-def stream_of(counts: Counts, seed: int) -> Stream:
+def stream_of(counts: Counts, seed: int) -> CounterStream:
     """Return the stream with which a learner goes on from these counts, which remember its name."""
-    if counts.stream is None and counts.planned is None:
-        counts.stream = STREAM  # no run is under way: these are a log, or what an earlier run saw
-    if counts.stream is None:
-        return FormerStream(seed)
     if counts.stream != STREAM:
         raise InvalidCounts(
             f"These counts belong to a learner that draws from {counts.stream!r}, expected {STREAM!r}. Are they of a "

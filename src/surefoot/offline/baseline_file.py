@@ -211,7 +211,7 @@ def report(log: LogCounts, learnt: Learnt, missing: Missing, returns: Floats | N
         "logged_mean_return": log.mean_return,
         "logged_certified": user(logged),
         "certified": learnt.certified,
-        "certified_value": learnt.certified_value if learnt.certified else None,
+        "certified_value": learnt.lower if learnt.certified else None,
         "estimated_value": learnt.estimate,
         "floor": floor,
         "cleared": None if floor is None else learnt.clears(floor),
@@ -278,11 +278,6 @@ def _states(log: LogCounts) -> list[str]:
         lines.append(
             "which states there are is unknown: what is not in the log counts as one more state, which is never left "
             "and pays the least"
-        )
-    elif log.former:
-        lines.append(
-            f"the {len(log.codebook.states)} states are all there are (assumed by the earlier version that counted "
-            "this log: count it again if you did not declare them; the same holds for the range of rewards)"
         )
     else:
         lines.append(f"the {len(log.codebook.states)} states are all there are (declared by you)")

@@ -16,7 +16,6 @@ from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import exit_taken
 from surefoot.agents.replanning import fewest_episodes
 from surefoot.agents.splice_agent import Decision
-from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.count_lists import Entries, added, joined
 from surefoot.base.nodes import OUTSIDE, PLACES
@@ -68,7 +67,7 @@ class Forecast:
 
     `kappa` is the margin between baseline and floor; all three are in the user's units. `lemma` is the smallest number
     of episodes for which the paper's Lemma (finite) says that any of them is optimistic at all; inf where there is no
-    margin. `learner` is the former name of `agent`.
+    margin.
     """
 
     agent: str
@@ -80,8 +79,6 @@ class Forecast:
     outlooks: tuple[Outlook, ...]
     lemma: float
     covered: bool  # is this the paper's setting, so that its bounds and its lemma say anything at all?
-
-    learner = alias("agent")
 
     def __str__(self) -> str:
         lines = [

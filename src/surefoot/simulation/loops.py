@@ -5,7 +5,6 @@ plans there, too, for the StepMix family; and the last draws whole blocks at onc
 numbers in the same order. `agents/schedule.py` says when each of them replans.
 """
 
-import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from surefoot.agents.replanning import Deadline
 from surefoot.agents.schedule import PlanInForce
 from surefoot.assurance.ledger import Ledger
 from surefoot.base.arrays import Floats
+from surefoot.base.digest import digest
 from surefoot.base.validation import read_only
 from surefoot.errors import InvalidCounts
 from surefoot.numerics import kernels
@@ -105,8 +105,7 @@ def _hold_world(setup: RunSetup, counts: Counts) -> None:
 def _range(setup: RunSetup, seed: Seed, before: int, episodes: int) -> Range:
     """Return the numbers of a run's episodes. The same seed draws the same numbers, whichever agent plays."""
     root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-    drawn = f"{root.entropy} {root.spawn_key} {setup.dynamics}"
-    source = f"simulated {hashlib.sha256(drawn.encode()).hexdigest()[:16]}"
+    source = f"simulated {digest([root.entropy, root.spawn_key, setup.dynamics])}"
     return Range(source, before, before + episodes - 1)
 
 

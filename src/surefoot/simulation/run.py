@@ -12,7 +12,6 @@ from surefoot.agents.promise import Promise
 from surefoot.assurance.history import History
 from surefoot.assurance.premises import Contradiction
 from surefoot.assurance.watchdog import Alarm
-from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import VIOLATION_TOLERANCE, FrozenRecord, freeze
 from surefoot.errors import InvalidSetting
@@ -83,7 +82,7 @@ class Run(FrozenRecord):
     Episode numbers start at 0; what never happened is None. `promise` belongs beside every number shown: certified,
     NOT CERTIFIED, or no floor promised.
 
-    `knows_baseline_value` (formerly `told`): was the agent given the baseline's value? `min_cumulative` is what the sum
+    `knows_baseline_value`: was the agent given the baseline's value? `min_cumulative` is what the sum
     of all episodes was above the floor at its lowest (with a budget: below the budget), which is what agents that keep
     the sum promise (`in_sum`). Where an agent keeps costs within a `budget`, violations are of that, and `max_cost`,
     `baseline_cost` are expected costs of an episode.
@@ -121,8 +120,6 @@ class Run(FrozenRecord):
     alarm: Alarm | Contradiction | None = None  # why an alarm was raised: the baseline alone was played from then on
     relative_floor: BaselineFloor | None = None  # where the floor is measured from a value that nobody knows
     history: History | None = None  # what was observed, where episodes were played in a live environment
-
-    told = alias("knows_baseline_value")
 
     @property
     def off_baseline(self) -> int | None:

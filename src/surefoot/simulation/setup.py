@@ -13,11 +13,11 @@ from surefoot.agents.base import Agent, CostBudget, CountingAgent, adapted
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats
+from surefoot.base.digest import digest, one_row
 from surefoot.base.validation import REWARD_UNITS, VIOLATION_TOLERANCE, require_integer
 from surefoot.errors import FloorAboveBaseline, InvalidModel, InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
-from surefoot.task.origin import digest_of
 from surefoot.task.policy import EpisodicMixture
 from surefoot.task.sameness import alike
 from surefoot.task.units import Units
@@ -60,7 +60,8 @@ class RunSetup:
         """A digest of the true dynamics: what simulated counts are evidence about."""
         if self.world is None:
             return None
-        return f"dynamics {digest_of(*(self.world.dynamics if self.world.sparse else [self.world.P_rows]))}"
+        rows = self.world.dynamics if self.world.sparse else [self.world.P_rows]
+        return f"dynamics {digest([one_row(array) for array in rows])}"
 
     @property
     def level(self) -> float:

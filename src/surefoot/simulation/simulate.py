@@ -64,9 +64,6 @@ def simulate_reference(
     return _simulate(setup, reference_loop, seed, counts, progress, checkpoints, ledger)
 
 
-simulate_plainly = simulate_reference  # its former name
-
-
 def simulate_many(
     world: TabularMDP,
     agent: Agent,

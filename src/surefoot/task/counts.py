@@ -9,6 +9,7 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.bets import between
+from surefoot.base.digest import digest, one_row
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.nodes import EPISODE, OUTSIDE, spread
 from surefoot.base.validation import REWARD_UNITS, require_bool, require_integer, require_size
@@ -21,7 +22,6 @@ from surefoot.task.origin import (
     SUMS,
     Origin,
     Range,
-    digest_of,
     next_own,
     ranges_from,
     shown,
@@ -34,15 +34,8 @@ from surefoot.task.tables import CountTables, require_small
 from surefoot.task.transitions import Table, more_than, none_yet, read_lists, same_counts
 from surefoot.task.units import Units
 
-# In a file some fields have the names that they had when the format was fixed.
-IN_A_FILE = {
-    "baseline_returns": "record",
-    "returns_of": "record_of",
-    "account": "ledger",
-    "account_of": "ledger_of",
-    "stream": "stream",
-}
-REQUIRED = ("n_sas", "played", "H", "episodes")
+IN_A_FILE = ("baseline_returns", "returns_of", "account", "account_of")
+REQUIRED = ("n_sas", "played", "H", "episodes", "stream")
 OPTIONAL = (
     *(
         "s1",
@@ -63,7 +56,7 @@ OPTIONAL = (
     ),
     "logged_returns",
     *STEPS_IN_A_FILE,
-    *IN_A_FILE.values(),
+    *IN_A_FILE,
 )
 PLANNED = tuple(f"planned_{name}" for name in (*REQUIRED, *OPTIONAL))
 
@@ -144,7 +137,7 @@ class Counts(CountTables):
         if self.episodes:
             seen, played = self.transitions.pooled(), self.played.sum(axis=0)  # the same of every view of one log
             next_states = [seen.n_sas[0]] if isinstance(seen, Table) else seen.entries
-            source = digest_of(*next_states, played, self.n_start)
+            source = digest([*map(one_row, next_states), one_row(played), self.n_start])
             self.ranges = (Range(f"log {source}", 0, self.episodes - 1),)
 
     def add(self, episode: Episode, number: tuple[str, int] | None = None) -> Self:
@@ -388,10 +381,11 @@ class Counts(CountTables):
         if self.s1 is not None:
             arrays["s1"] = np.int64(self.s1)
         arrays |= {"n_start": self.n_start, "logged": np.bool_(self.logged)}
-        for name, key in IN_A_FILE.items():
+        arrays["stream"] = np.asarray(self.stream)
+        for name in IN_A_FILE:
             value = getattr(self, name)
             if value is not None:
-                arrays[key] = np.asarray(value)
+                arrays[name] = np.asarray(value)
         if self.basis is not None:
             arrays["basis"] = self.basis
         if self.x_sa is not None:
@@ -429,9 +423,17 @@ class Counts(CountTables):
     @classmethod
     def from_arrays(cls, path: str | Path, arrays: Mapping[str, AnyArray]) -> Self:
         """Build counts from what `arrays` returned."""
-        if any(name not in arrays for name in ("n_sas", "played", "H", "episodes")):
+        if any(name not in arrays for name in REQUIRED):
             raise InvalidFile(f"{path}: its counts are not all there: the file is damaged. Restore a copy.")
-        kinds = {"H": "i", "s1": "i", "episodes": "i", "logged": "b", "record_of": "U", "ledger_of": "U", "stream": "U"}
+        kinds = {
+            "H": "i",
+            "s1": "i",
+            "episodes": "i",
+            "logged": "b",
+            "returns_of": "U",
+            "account_of": "U",
+            "stream": "U",
+        }
         kinds |= {
             "refused": "i",
             "unlike_table": "i",
@@ -445,11 +447,11 @@ class Counts(CountTables):
                 meaning = "text" if kind == "U" else "one whole number"
                 raise InvalidFile(f"{path}: {name} is not {meaning}: the file is damaged. Restore a copy.")
         H, s1 = int(arrays["H"]), int(arrays["s1"]) if "s1" in arrays else None
-        require_small(path, arrays, H, [IN_A_FILE[name] for name in ("baseline_returns", "account")])
+        require_small(path, arrays, H, ["baseline_returns", "account"])
         spans = arrays.get("return_range")
         if spans is not None and (spans.shape != (2,) or spans.dtype.kind != "i"):
             raise InvalidFile(f"{path}: return_range is not two whole numbers: the file is damaged. Restore a copy.")
-        whose = {name: arrays[IN_A_FILE[name]] for name in ("returns_of", "account_of") if IN_A_FILE[name] in arrays}
+        whose = {name: arrays[name] for name in ("returns_of", "account_of") if name in arrays}
         table: Any = arrays["n_sas"]
         pooled = table.ndim == 3
         if "list_shape" in arrays:
@@ -465,9 +467,9 @@ class Counts(CountTables):
             x_sa=arrays.get("x_sa"),
             z_sa=arrays.get("z_sa"),
             n_start=arrays.get("n_start"),
-            baseline_returns=arrays.get(IN_A_FILE["baseline_returns"]),
+            baseline_returns=arrays.get("baseline_returns"),
             logged=bool(arrays.get("logged", False)),
-            account=arrays.get(IN_A_FILE["account"]),
+            account=arrays.get("account"),
             basis=arrays.get("basis"),
         )
         if "list_shape" in arrays:
@@ -478,7 +480,7 @@ class Counts(CountTables):
             counts.hold_returns(arrays.get("return_weights", np.zeros(0)), (int(spans[0]), int(spans[1])))
         counts.logged_returns, counts.alarm = int(arrays.get("logged_returns", 0)), str(arrays.get("alarm", ""))
         counts.steps = StepCounts.from_arrays(path, arrays, (counts.H, *counts.shape[1:]))
-        counts.stream = str(arrays["stream"]) if "stream" in arrays else None
+        counts.stream = str(arrays["stream"])
         counts._read_claims(path, arrays)
         before = {name.removeprefix("planned_"): array for name, array in arrays.items() if name.startswith("planned_")}
         if "n_sas" in before:
@@ -493,7 +495,7 @@ class Counts(CountTables):
         return counts
 
     def _read_claims(self, path: str | Path, arrays: Mapping[str, AnyArray]) -> None:
-        """Read what a file says that its counts are evidence about. An earlier version says nothing: unclaimed."""
+        """Read what a file says that its counts are evidence about. Where it says nothing they are unclaimed."""
         try:
             self.refused = require_integer("refused", int(arrays.get("refused", np.int64(0))), 0, InvalidFile)
             unlike = int(arrays.get("unlike_table", np.int64(0)))

@@ -150,7 +150,7 @@ def rescaled(rewards: Floats, units: Units) -> Floats:
 
 
 def rescaled_bare(rewards: Floats, units: Units) -> Floats:
-    """Return the rewards of a bare episode in [0, 1]; refuse those that look rescaled, as former code had them."""
+    """Return the rewards of a bare episode in [0, 1]; refuse those that look rescaled already."""
     x = rescaled(rewards, units)
     if not units.inside_0_1 and (rewards >= 0.0).all() and (rewards <= 1.0).all() and not np.array_equal(x, rewards):
         raise InvalidEpisode(

@@ -70,8 +70,8 @@ def require_claimed(counts: Counts) -> None:
     """Refuse to go on from counts of which nobody says what they are evidence about."""
     if not counts.claimed:
         raise InvalidCounts(
-            "These counts do not say what they are evidence about: they were made by hand, or saved by an earlier "
-            "version. If they are of the agent's problem, assert that: counts = counts.claimed_for(agent.problem)."
+            "These counts do not say what they are evidence about: they were made by hand. "
+            "If they are of the agent's problem, assert that: counts = counts.claimed_for(agent.problem)."
         )
 
 

@@ -1,6 +1,5 @@
 """Origin: what evidence is about. Counts and episodes carry it; adding, merging, planning and going on compare it."""
 
-import hashlib
 import json
 import math
 import secrets
@@ -8,9 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-import numpy as np
-
-from surefoot.base.arrays import AnyArray
 from surefoot.base.files import strict_json
 from surefoot.errors import InvalidCounts
 
@@ -26,8 +22,8 @@ SUMS = ("units", "rewards")  # what sums of rewards depend on beside
 class Origin:
     """What evidence is about, part by part: short texts and digests. A part that is None is unclaimed.
 
-    `asserted` is True where the user says so of counts that were made by hand, or read from a file of an earlier
-    version; else it was written down while episodes were counted.
+    `asserted` is True where the user says so of counts that were made by hand; else it was written down while episodes
+    were counted.
     """
 
     sizes: str | None = None  # how many states and actions
@@ -116,18 +112,6 @@ def shown(parts: Iterable[str], here: Origin, there: Origin) -> str:
     """Return how parts differ, in words: those of the counts, and those of what they are held against."""
     mine, its = here.parts, there.parts
     return "; ".join(f"{name}: {mine[name]} in these counts, {its[name]} expected" for name in parts)
-
-
-def digest_of(*arrays: AnyArray | None) -> str:
-    """Return a short digest of arrays; of one whose rows are all alike, that of one row."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        if array is None:
-            digest.update(b"-")
-            continue
-        rows = array[:1] if len(array) > 1 and bool((array == array[:1]).all()) else array
-        digest.update(f"{rows.dtype.str} {rows.shape} ".encode() + np.ascontiguousarray(rows).tobytes())
-    return digest.hexdigest()[:16]
 
 
 class Range(NamedTuple):

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.base import successors
-from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Bools, Floats, Indices
+from surefoot.base.digest import digest, one_row
 from surefoot.base.ranges import DeclaredRange
 from surefoot.base.successors import PaidLists, Successors
 from surefoot.base.validation import (
@@ -30,10 +30,9 @@ from surefoot.errors import InvalidCounts, InvalidModel, InvalidSetting
 from surefoot.task import listed
 from surefoot.task.listed import SizedLists, rows_of
 from surefoot.task.names import NO_NAMES, Name, Names, checked_names
-from surefoot.task.origin import NUMBERS, UNKNOWN, Origin, digest_of
-from surefoot.task.sameness import alike, fingerprint_of, parts
+from surefoot.task.origin import NUMBERS, UNKNOWN, Origin
+from surefoot.task.sameness import alike, parts
 from surefoot.task.units import (
-    InUserUnits,
     Rescaled,
     Units,
     per_step_to_user,
@@ -45,7 +44,7 @@ from surefoot.task.units import (
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Problem(FrozenRecord, InUserUnits):
+class Problem(FrozenRecord):
     """What is known of an episodic task before it begins: sizes, rewards, start; no transition probabilities.
 
     - r: rewards (H, S, A), or (S, A) together with `H` when they are the same at every step, in `units`.
@@ -374,11 +373,6 @@ class Problem(FrozenRecord, InUserUnits):
         unknown = self.unknown
         return np.asarray(unknown[h % len(unknown), s, a])
 
-    hidden = alias("unknown")
-    possible = alias("support")
-    rest = alias("absorbing_state")
-    mark = alias("fingerprint")
-
     def forget(self, *, rewards: bool = False, start: bool = False, support: bool = False) -> "Problem":
         """The same task for an agent that knows less: no rewards, no start distribution, no support.
 
@@ -416,17 +410,22 @@ class Problem(FrozenRecord, InUserUnits):
     @property
     def fingerprint(self) -> str:
         """A hash that identifies the problem, to the last number."""
-        return fingerprint_of(self.arguments())
+        return digest(self.arguments())
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a digest of the problem is made of. Names and coding are no part of it."""
+        return self.arguments()
 
     @cached_property
     def origin(self) -> Origin:
         """What counts of this problem are evidence about."""
-        start = UNKNOWN if self.start is None else f"state {self.s1}" if self.one_start else digest_of(self.start)
+        start = UNKNOWN if self.start is None else f"state {self.s1}" if self.one_start else digest(self.start)
         if self.unknown_rows is not None and bool(self.unknown_rows.all()):
             rewards = UNKNOWN
         else:
             by_next = [self.r_next_rows] if self.paid_lists is None else parts(self.paid_lists)
-            rewards = digest_of(self.r_rows, *by_next, self.unknown_rows)
+            rewards = digest([one_row(rows) for rows in (self.r_rows, *by_next, self.unknown_rows)])
         return Origin(
             sizes=f"{self.S} states and {self.A} actions",
             horizon=f"{self.H} steps",

@@ -1,6 +1,5 @@
-"""When two problems are equal, to the last number: their arguments are compared, or hashed."""
+"""When two problems are equal, to the last number: their arguments are compared."""
 
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -8,25 +7,6 @@ import numpy as np
 from surefoot.base.arrays import AnyArray
 from surefoot.base.successors import PaidLists, Successors
 from surefoot.task.listed import SizedLists
-from surefoot.task.origin import digest_of
-from surefoot.task.units import Units
-
-LATER = ("ended_state", "unseen_state")  # files of earlier versions have no such words
-
-
-def fingerprint_of(arguments: dict[str, Any]) -> str:
-    """Return a hash of these arguments of a problem."""
-    digest = hashlib.sha256()
-    for word, value in sorted(arguments.items()):
-        if word in LATER and value is None:
-            continue
-        if isinstance(value, Successors | SizedLists):
-            digest.update(f"{word} {digest_of(*parts(value))} ".encode())
-            continue
-        text = value.identity if isinstance(value, Units) else repr(value)
-        plain = value.tobytes() if isinstance(value, np.ndarray) else text.encode()
-        digest.update(f"{word} {np.shape(value)} ".encode() + plain)
-    return digest.hexdigest()[:16]
 
 
 def alike(mine: Any, its: Any) -> bool:
@@ -45,5 +25,5 @@ def parts(lists: Successors | PaidLists | SizedLists) -> list[AnyArray]:
 
 
 def arrays_of(rows: AnyArray | None, lists: Successors | PaidLists | None) -> list[AnyArray | None]:
-    """Return a table by its rows, or, where it is kept as lists, by the arrays of those: what is hashed."""
+    """Return a table by its rows, or, where it is kept as lists, by the arrays of those."""
     return [rows] if lists is None else [*parts(lists)]

@@ -8,7 +8,6 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.count_lists import Entries
 from surefoot.base.nodes import EPISODE, OUTSIDE, PLACES
@@ -17,7 +16,6 @@ from surefoot.base.validation import (
     LONGEST,
     REWARD_UNITS,
     as_array,
-    either,
     require_bool,
     require_integer,
     where,
@@ -80,12 +78,7 @@ class CountTables:
     # What was seen at each step, to compare steps that share a row; None: it is not kept. Counts with a row for each
     # step keep it only where they are not as they were seen: where first visits are taken off.
     steps: StepCounts | None
-    stream: str | None  # the name of what a learner draws from; None: they are from before it had one
-
-    record = alias("baseline_returns")
-    record_of = alias("returns_of")
-    ledger = alias("account")
-    ledger_of = alias("account_of")
+    stream: str  # the name of what a learner draws from
 
     def __init__(
         self,
@@ -106,10 +99,6 @@ class CountTables:
         basis: ArrayLike | None = None,
         copy: bool = True,
         problem: Problem | None = None,
-        record: ArrayLike | None = None,
-        record_of: str | None = None,
-        ledger: ArrayLike | None = None,
-        ledger_of: str | None = None,
     ) -> None:
         """Take n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over the H steps of each episode. It is copied,
         unless copy=False: then whoever changes the array changes the evidence. For many states it may be a list of
@@ -122,13 +111,8 @@ class CountTables:
         left out, it is the visits of n_sas, which is less than there were. `episodes`: left out, as few as they can be.
         To count by hand, count per step, and call `pool()`.
 
-        With H > 1 given, (1, S, A, S) is pooled, too. `record`, `record_of`, `ledger` and `ledger_of` are former names
-        of `baseline_returns`, `returns_of`, `account` and `account_of`.
+        With H > 1 given, (1, S, A, S) is pooled, too.
         """
-        baseline_returns = either("baseline_returns", baseline_returns, "record", record)
-        returns_of = either("returns_of", returns_of, "record_of", record_of)
-        account = either("account", account, "ledger", ledger)
-        account_of = either("account_of", account_of, "ledger_of", ledger_of)
         H = problem.H if H is None and problem is not None else H
         H = None if H is None else require_integer("H", H, 1, InvalidCounts)
         if isinstance(n_sas, Table | Lists):
@@ -286,8 +270,7 @@ class CountTables:
             )
 
     def claimed_for(self, problem: Problem) -> Self:
-        """New counts with the same numbers and plan, claimed for this problem: for counts that were made by hand, or
-        saved by an earlier version.
+        """New counts with the same numbers and plan, claimed for this problem: for counts that were made by hand.
 
         By calling this YOU assert that they are of this problem (its coding of states and actions, its start, and,
         where rewards are unknown, its range and table), that they hold each episode once, and that none was left out

@@ -22,9 +22,7 @@ from surefoot.base.validation import (
     require_unit,
     where,
 )
-from surefoot.errors import InvalidModel, InvalidSetting
-
-NO_CONVERSION = "Floors and values are in the units of your rewards now, everywhere."
+from surefoot.errors import InvalidModel
 
 
 @dataclass(frozen=True)
@@ -56,11 +54,6 @@ class Units:
     def range(self) -> DeclaredRange:
         """The range that the reward of a step has, as it was declared."""
         return DeclaredRange(self.low, self.high)
-
-    @property
-    def identity(self) -> str:
-        """The text by which units are recognised in saved files, whatever `repr` says. A name is for people."""
-        return f"Units(low={self.low!r}, high={self.high!r}, steps={self.steps!r})"
 
     @property
     def range_text(self) -> str:
@@ -114,18 +107,6 @@ class Units:
     def amount(self, value: float) -> str:
         """Return a value in the user's units as text, with the name of the units."""
         return f"{value:.6g} {self.name}".rstrip()
-
-
-class InUserUnits:
-    """Of what has its values in the user's units: the former conversions are refused."""
-
-    def in_user_units(self, value: float) -> float:
-        """Refuse to convert: values are in the user's units already."""
-        raise InvalidSetting(f"{NO_CONVERSION} Leave in_user_units out.")
-
-    def from_user_units(self, value: float) -> float:
-        """Refuse to convert: floors are in the user's units."""
-        raise InvalidSetting(f"{NO_CONVERSION} Write floor={value:g}.")
 
 
 class Rescaled(NamedTuple):

@@ -30,7 +30,7 @@ from surefoot.task.names import NO_NAMES, Name, Names
 from surefoot.task.policy import check_policy, draw
 from surefoot.task.problem import Problem
 from surefoot.task.signal import signal
-from surefoot.task.units import InUserUnits, Rescaled, Units, per_step_to_user, with_rescaled
+from surefoot.task.units import Rescaled, Units, per_step_to_user, with_rescaled
 from surefoot.worlds.dynamics import (
     AXES,
     MEANING,
@@ -43,7 +43,7 @@ from surefoot.worlds.dynamics import (
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class TabularMDP(FrozenRecord, InUserUnits):
+class TabularMDP(FrozenRecord):
     """An episodic world with H steps, S states, A actions, and rewards in `units`. Frozen; arrays are read-only.
 
     P is (H, S, A, S), or (S, A, S) together with `H` when the dynamics are the same at every step: then they are

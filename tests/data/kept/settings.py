@@ -30,6 +30,37 @@ RULE: dict[str, Any] = {"replan": sf.Growth(1.1)}  # of all agents that can say 
 SHARE = 0.2  # of delta, for returns
 
 
+# By what the baselines, accounts and policies of these runs are known, and by what bits.json knows them. A digest is a
+# name: which one it is says nothing about a run, but that two are equal does.
+KNOWN_AS = {
+    "b38e9ba01ac9c10e52d55d0fed8a085d": "aaf43b0291e71c7c",
+    "c0f6d44882b13f2acd63ce76363c651f": "478e6732ef7d908b",
+    "c276b632e64842a342a57e2945bcee45": "0c374f41e31cc79c",
+    "15d1904505aa22940debf2244908ffef": "8293964e7aa46938",
+    "9ba751e1b0c45ec5c87395f69fc0130d": "58108b36d569f32e",
+    "15b4c010453b2d3c3d57286fd541b6c6": "6ef2408fdedde260",
+    "a91e2efd9f172702a366029b444e29dd": "a82b81e2d0f63b37",
+    "37e941e1705c4c0ab8053bbde7082d28": "4ad9392b795d4136",
+    "36579d5e540726e2aee62f533264d5ab": "70debc8cd3fcfcae",
+    "e52d96cced94dde31f564683d2f7c697": "92073f2d70573038",
+    "5d32d7d19e9afdb85227540287019502": "2c93bd54f6656a56",
+    "bbc0fce3eda40466558aad5eec45f890": "5ee59d1a6db06371",
+    "6779ecda3edab6651f62ed54786fe107": "77493dffc8244cb2",
+    "c792d4c29ab83780cf9d0430c1059873": "69fd5fb1beb5dd55",
+    "b82ffaa8fe44efd6a9e8d2beafd799df": "36ec65782f0fcf4c",
+    "a0b2e399e68537d5b814cb0bbc8b2722": "117376191bb3a993",
+    "aad3ccb2578756d3e1b42f1dd8d1d1c6": "cef619a2722107d4",
+    "753facdf88d0bf21446612d1006d9f84": "fdf9f7740490ff68",
+    "3ce256930c96644ea232bfb971b4caf5": "b97594aa72c11336",
+    "2188f9357eb1bdbe2bf6abfbdc472ac0": "bf9e47f8e685c497",
+}
+
+
+def name_of(fingerprint: str | None) -> str | None:
+    """The name by which bits.json knows what has this fingerprint; any other as it is."""
+    return None if fingerprint is None else KNOWN_AS.get(fingerprint, fingerprint)
+
+
 # ---- digests
 
 
@@ -77,8 +108,7 @@ def in_format_1(path: Path) -> bytes:
         if record["kind"] == "ledger":
             record["format"] = 1
             record["software"] = "surefoot 0.1.0"
-            for field in ("bounds", "vouched"):  # what they were called is not what is kept
-                record.pop(field, None)
+            record.pop("bounds", None)  # what they were called is not what is kept
         for later in ("returns", "between"):  # of a plan
             if record.get(later) == []:
                 del record[later]
@@ -99,7 +129,10 @@ def in_file(path: Path) -> dict[str, Any]:
     later = ("about", "history_at", "history_whole", "history_real")
     later += ("run", "width", "plans_file", "plans_written", "plans_digest", "counts_alarm")
     with np.load(path, allow_pickle=False) as found:
-        return {name: found[name] for name in found.files if name not in later and not name.endswith("z_sa")}
+        kept = {name: found[name] for name in found.files if name not in later and not name.endswith("z_sa")}
+    book = json.loads(str(kept["codebook"]))
+    words = {"states": book["states"], "actions": book["actions"], "rest": book["absorbing"]}  # those of bits.json
+    return {**kept, "codebook": np.array(json.dumps(words))}
 
 
 class Made(NamedTuple):
@@ -126,10 +159,10 @@ def of_counts(counts: sf.Counts | None) -> dict[str, Any]:
         "n_sas": counts.n_sas,
         "sums of rewards": counts.x_sa,
         "starts": counts.n_start,
-        "returns": counts.record,
-        "returns of": counts.record_of,
-        "account": counts.ledger,
-        "account of": None if counts.ledger_of is None else "an agent",
+        "returns": counts.baseline_returns,
+        "returns of": name_of(counts.returns_of),
+        "account": counts.account,
+        "account of": name_of(counts.account_of),
         "basis": counts.basis,
         "logged": counts.logged,
         "pooled": counts.pooled,
@@ -221,7 +254,7 @@ def of_learnt(learnt: sf.Learnt) -> dict[str, Any]:
         "lower": learnt.rescaled_lower,
         "estimate": learnt.estimate,
         "certified": learnt.certified,
-        "mark": learnt.certificate.mark if learnt.certified else None,
+        "mark": name_of(learnt.certificate.fingerprint) if learnt.certified else None,
     }
 
 
@@ -238,7 +271,7 @@ def of_log(log: sf.LogCounts) -> dict[str, Any]:
         "n": paid.n,
         "episodes": log.episodes,
         "rows": log.rows,
-        "rest": log.rest,
+        "rest": log.absorbing_state,
         "mean return": log.mean_return,
     }
 
@@ -254,9 +287,10 @@ def of_trials(folder: Path) -> dict[str, Any]:
     for path in sorted(folder.glob("trials/**/*.parquet")):
         table = duckdb.sql(f"SELECT * FROM read_parquet('{path}', hive_partitioning = false)")
         values = dict(zip(table.columns, table.fetchall()[0], strict=True))
-        words = ("study", "panel", "learner", "label", "digest", "promise", *added_columns(values))
+        words = ("study", "scenario", "agent", "label", "digest", "promise", *added_columns(values))
         where = path.relative_to(folder).as_posix()
-        found |= {f"{where} {name}": value for name, value in values.items() if name not in words}
+        named = {"told" if name == "knows_baseline_value" else name: values[name] for name in values}
+        found |= {f"{where} {name}": value for name, value in named.items() if name not in words}
     return found
 
 
@@ -391,12 +425,12 @@ trials = 1
 episodes = 300
 replan = { blocks = 0.05 }
 
-[[panels]]
+[[scenarios]]
 id = "trap"
 world = { name = "trap" }
 floor = { of_baseline = 0.75 }
 
-[[learners]]
+[[agents]]
 id = "stepmix"
 agent = "stepmix"
 bounds = "kl"
@@ -468,7 +502,7 @@ def warm(seed: int, folder: Path) -> Made:
     world, agent = trap(sf.StepMix, delta=0.1, explorer=sf.Thompson(sf.world("trap").problem), **DEFAULTS, **RULE)
     first = sf.simulate(world, agent, 500, seed, progress=False)
     runs = sf.simulate_many(world, agent, 500, [seed, seed + 1], jobs=1, counts=first.counts, progress=False)
-    plain = sf.simulate_plainly(world, agent, 100, seed, progress=False)
+    plain = sf.simulate_reference(world, agent, 100, seed, progress=False)
     made = [of_run(run) for run in (first, *runs, plain)]
     groups = {f"{i} {name}": group for i, one in enumerate(made) for name, group in one.groups.items()}
     groups["plan"] = of_plan(agent.plan(runs[-1].counts, np.random.default_rng(seed)))

@@ -1,7 +1,6 @@
 """What every agent must do. Registering one in `sf.AGENTS` enrols it here."""
 
 import copy
-import hashlib
 import math
 import pickle
 from dataclasses import replace
@@ -14,6 +13,7 @@ from surefoot.agents import SpliceAgent
 from surefoot.agents.replanning import Blocks, EveryEpisode, Growth, usual
 from surefoot.agents.settings import AgentSettings
 from surefoot.agents.work import PlanWork
+from surefoot.base.digest import digest
 from surefoot.bounds import BOUNDS
 from surefoot.bounds.certificate import fingerprint_of
 from surefoot.simulation.by_name import build_agent, build_bounds, try_agents
@@ -421,9 +421,7 @@ def test_a_users_own_agent_runs_in_the_plain_loop(paper_world):
 
 
 def described(agent):
-    digest = hashlib.sha256()
-    agent.describe(digest)
-    return repr(agent), digest.hexdigest()
+    return repr(agent), digest(agent)
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.5])

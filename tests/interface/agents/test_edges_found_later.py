@@ -233,17 +233,6 @@ def test_first_states_of_a_known_start_are_no_sample_of_an_unknown_one():
     assert sf.StepMix(sf.Problem(np.array([[1.0], [0.5]]), s1=1, H=2), baseline, 0.5).plan(seen).lower >= 0.0  # control
 
 
-def test_counts_from_before_without_a_plan_begin_a_new_stream():
-    """The former stream is for a run that is under way: a process may draw the same numbers."""
-    agent = sf.StepMix(WORLD.problem, BASELINE, 5.0, pooled=True)
-    old = sf.simulate(WORLD, agent, 5, seed=0).counts
-    old.stream = None
-    assert type(sf.Learner(agent, 0, old.copy())._stream).__name__ == "CounterStream"
-    under_way = old.copy()
-    under_way.planned = old.copy()
-    assert type(sf.Learner(agent, 0, under_way)._stream).__name__ == "FormerStream"
-
-
 @pytest.mark.parametrize("reward", [float("nan"), np.float64("inf"), 99.0])
 def test_a_reward_that_is_no_number_marks_the_counts(reward):
     learner = sf.Learner(sf.StepMix(WORLD.problem.forget(rewards=True), BASELINE, 5.0, pooled=True), seed=0)
@@ -334,14 +323,14 @@ def test_the_certificate_of_one_shop_proves_nothing_in_another(tmp_path):
     agent = sf.StepMix(here, learnt.policy, 0.7, certificate=learnt.certificate)  # controls
     assert agent.plan(sf.Counts.zeros(here)).certified
     known = learnt.certificate
-    old = sf.Certificate(known.value, known.delta, known.fingerprint)  # of an earlier version
-    assert sf.StepMix(here, learnt.policy, 0.7, certificate=old).plan(sf.Counts.zeros(here)).certified
+    bare = sf.Certificate(known.value, known.delta, known.fingerprint)  # it does not say of which labels
+    assert sf.StepMix(here, learnt.policy, 0.7, certificate=bare).plan(sf.Counts.zeros(here)).certified
     sf.Baseline.of(learnt, one.codebook).save(tmp_path / "baseline.npz")
     assert sf.load_baseline(tmp_path / "baseline.npz").certificate == known
 
 
 def test_a_bare_episode_whose_rewards_look_rescaled_is_refused():
-    """Former code rescaled them by hand to 0..1: -10 EUR were certified, and -40 were true (50 of 50)."""
+    """Somebody rescaled them by hand to 0..1: -10 EUR were certified, and -40 were true (50 of 50)."""
     units = sf.Units(-40.0, 10.0, name="EUR")
     problem = sf.Problem(np.zeros((1, 1)), H=2, unknown=True, units=units)
     agent, rng = sf.StepMix(problem, np.ones((2, 1, 1)), -10.0), np.random.default_rng(0)

@@ -324,7 +324,7 @@ def test_a_run_about_costs(kind, make, world, baseline, cost, spent, monkeypatch
     assert run.violations == (costs > run.budget + VIOLATION_TOLERANCE).sum()
     assert run.min_cumulative == pytest.approx((run.budget - costs).cumsum().min(), abs=1e-9)
     assert run.sources["optimistic"] > 10
-    assert (run.floor, run.told) == (None, True)
+    assert (run.floor, run.knows_baseline_value) == (None, True)
     assert f"violations of the budget of {run.budget:g}" in repr(run)
 
 
@@ -372,7 +372,7 @@ def test_a_floor_beside_costs_has_no_promise(make, world, cost, spent, value):
 def test_the_baselines_row_of_a_run_about_costs(make, world, cost, spent):
     """Its violations are of the budget, too: how many episodes on the baseline alone would have broken it."""
     fine = rows([sf.simulate(world, make(cost=cost, budget=spent + 0.3, baseline_cost=spent), 20, seed=0)])
-    assert fine[0]["learner"] == "baseline alone"
+    assert fine[0]["agent"] == "baseline alone"
     assert fine[0]["cost"] == pytest.approx(spent, abs=1e-12)
     assert fine[1]["cost"] == pytest.approx(spent, abs=1e-12)
     assert fine[0]["violations"] == 0
@@ -407,11 +407,13 @@ def test_who_knows_the_value_is_shown(world, baseline, value, capsys):
     runs = []
     for agent, knows in everybody(world, baseline, value):
         run = sf.simulate(world, agent, 10, seed=0, floor=1.0)
-        assert run.told is knows, agent
+        assert run.knows_baseline_value is knows, agent
         runs.append(run)
     table = rows(runs)
-    assert [row["told"] for row in table[1:]] == ["yes" if run.told else "no" for run in runs]
-    assert table[0]["told"] is None
+    assert [row["knows_baseline_value"] for row in table[1:]] == [
+        "yes" if run.knows_baseline_value else "no" for run in runs
+    ]
+    assert table[0]["knows_baseline_value"] is None
     assert all(row["cost"] is None for row in table)
     print_runs(runs[:1])
     assert "knows" in capsys.readouterr().out
@@ -732,7 +734,7 @@ def test_try_takes_the_rivals():
     result = surefoot("try", "trap", *agents, "--episodes", "300", "--json")
     assert result.exit_code == 0, result.output
     table = json.loads(result.stdout)
-    found = {row["learner"]: row for row in table["rows"]}
+    found = {row["agent"]: row for row in table["rows"]}
     names = [
         "baseline alone",
         "DOPE",
@@ -741,8 +743,8 @@ def test_try_takes_the_rivals():
         "conservative UCBVI",
         "BPI-UCBVI (EpsMix form)",
     ]
-    assert [row["learner"] for row in table["rows"]] == names
-    assert [row["told"] for row in table["rows"]] == [None, "yes", "yes", "no", "yes", "no"]
+    assert [row["agent"] for row in table["rows"]] == names
+    assert [row["knows_baseline_value"] for row in table["rows"]] == [None, "yes", "yes", "no", "yes", "no"]
     assert all(row["episodes"] == 300 and not row["interrupted"] for row in table["rows"])
     assert found["DOPE"]["violations"] == found["OptPess-LP"]["violations"] == 0
     assert found["BPI-UCBVI (EpsMix form)"]["violations"] > 0  # control: without a floor it is broken

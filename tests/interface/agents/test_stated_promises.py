@@ -1,11 +1,9 @@
-"""What a user's own agent says of itself: NOT CERTIFIED is never lost, and former names that it defines are read."""
+"""What a user's own agent says of itself: NOT CERTIFIED is never lost."""
 
-import numpy as np
 import pytest
 
 import surefoot as sf
 from surefoot.agents.promise import stated
-from surefoot.studies.run.former_promise import promise_from
 
 WORDS = "NOT CERTIFIED: by hand"
 
@@ -45,33 +43,3 @@ def test_a_stated_label_is_noted_and_survives_an_alarm_and_a_false_premise(trap)
     assert promise.with_false_premise("why") == promise.for_another_floor("1") == promise
     assert str(promise.after_alarm("not supported")).startswith("NOT CERTIFIED")
     assert promise.why_uncertified == WORDS
-
-
-@pytest.mark.parametrize(
-    "sentence", ["NOT CERTIFIED", "NOT CERTIFIED: bonus scaled by 0.5; and the floor is odd", "NOT CERTIFIED: anything"]
-)
-def test_a_sentence_of_a_former_file_that_says_so_stays_uncertified(sentence):
-    promise = promise_from(sentence, "every episode's policy")
-    assert (promise.kind, str(promise)) == ("not certified", sentence)
-
-
-def test_former_names_that_a_class_defines_are_read(trap):
-    """A false assertion under its former name is still noticed, and the former rule of replanning still holds."""
-    plans = []
-
-    class Mine(sf.CountingAgent):
-        name = "mine"
-        problem, pooled, delta, replan, floor = trap.problem, False, 0.05, None, 0.6
-        pi_b = trap.baseline
-        promise = "certified by me"
-        vouched = property(lambda self: 0.9)
-        when = property(lambda self: sf.EveryEpisode())
-
-        def plan(self, counts, rng=None):
-            plans.append(int(counts.n_sas.sum()))
-            return sf.Plan(trap.baseline, "baseline", trap.H, 0.0, 0.0, float(trap.H), [0.0], "trusted")
-
-    with pytest.warns(sf.FloorAboveBaseline):
-        run = sf.simulate(trap, Mine(), 20, seed=0)
-    assert run.promise.kind == "false premise"
-    np.testing.assert_array_equal(plans, trap.H * np.arange(20))

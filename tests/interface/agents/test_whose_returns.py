@@ -41,7 +41,7 @@ def test_an_agent_that_does_not_use_them_does_not_mix_them_up(trap):
         warnings.simplefilter("ignore", sf.FloorAboveBaseline)
         bad = sf.StepMix(trap.problem, other(trap.baseline), 0.6, returns=None)
         after = sf.simulate(trap, bad, 50, seed=0, counts=counts).counts
-    assert after.record[0] <= 50
+    assert after.baseline_returns[0] <= 50
     assert not after.return_weights.any()
     assert after.returns_of == bad.fingerprint != good.fingerprint
     with pytest.raises(sf.InvalidCounts, match="different baselines"):

@@ -345,7 +345,7 @@ def test_nothing_is_certified_from_the_counts_of_an_alarmed_run():
 
 
 def test_a_learner_from_before_the_mark_is_frozen_and_marked():
-    """Counts that an earlier version saved do not say that there was an alarm: the watch does."""
+    """Counts alone do not say that there was an alarm: the watch does."""
     learner = sf.Learner(agent(HIGH), seed=0, watchdog=sf.Watchdog(), absorbing_state=2)
     play(learner, 120)
     learner.counts.alarm = ""

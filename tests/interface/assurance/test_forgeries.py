@@ -262,12 +262,12 @@ FORGED = [
     ("ledger.kind", "a plan", "step", put(0, "kind", "plan"), "other fields"),
     ("ledger.format", "one that is not there yet", "step", put(0, "format", 9), "format"),
     ("ledger.software", "nobody's", "step", put(0, "software", ""), "software"),
-    ("ledger.learner", "one that does not mix", "step", put(0, "learner", "StepNoMix"), "StepNoMix does not mix"),
+    ("ledger.agent", "one that does not mix", "step", put(0, "agent", "StepNoMix"), "StepNoMix does not mix"),
     (
-        "ledger.learner",
+        "ledger.agent",
         "one that mixes by a coin",
         "step",
-        put(0, "learner", "EpsMix"),
+        put(0, "agent", "EpsMix"),
         "not as expected|longer|shorter",
     ),
     ("ledger.H", "a step fewer", "step", put(0, "H", 2), "rewards|policy"),
@@ -320,8 +320,8 @@ FORGED = [
     ("ledger.floor", "below all returns", "step", floor_everywhere(-1.0), "no value of an episode"),
     ("ledger.floor", "above all returns", "step", floor_everywhere(4.0), "no value of an episode"),
     ("ledger.relative", "both floors", "step relative", put(0, "floor", hexed(1.0)), "or both"),
-    ("relative.give", "nothing", "step relative", put(0, "relative", "give", hexed(0.0)), "give"),
-    ("relative.give", "a little less", "step relative", add(0, "relative", "give", -1e-9), "floor: too low"),
+    ("relative.max_loss", "nothing", "step relative", put(0, "relative", "max_loss", hexed(0.0)), "max_loss"),
+    ("relative.max_loss", "a little less", "step relative", add(0, "relative", "max_loss", -1e-9), "floor: too low"),
     ("relative.offset", "no zero", "step relative units", put(0, "relative", "offset", hexed(0.0)), "zero"),
     (
         "relative.below",
@@ -349,17 +349,17 @@ FORGED = [
     ("returns.rounding", "less than is lost", "step returns", put(0, "returns", "rounding", hexed(2**-30)), "rounding"),
     (
         *("certificate.value", "more than all returns", "step"),
-        put(0, "certificate", {"value": hexed(3.5), "delta": hexed(0.1), "mark": "00ff"}),
+        put(0, "certificate", {"value": hexed(3.5), "delta": hexed(0.1), "fingerprint": "00ff"}),
         "certificate",
     ),
     (
         *("certificate.delta", "all that is left", "step"),
-        put(0, "certificate", {"value": hexed(2.5), "delta": hexed(0.8), "mark": "00ff"}),
+        put(0, "certificate", {"value": hexed(2.5), "delta": hexed(0.8), "fingerprint": "00ff"}),
         "certificate",
     ),
     (
-        *("certificate.mark", "none", "step"),
-        put(0, "certificate", {"value": hexed(2.5), "delta": hexed(0.1), "mark": ""}),
+        *("certificate.fingerprint", "none", "step"),
+        put(0, "certificate", {"value": hexed(2.5), "delta": hexed(0.1), "fingerprint": ""}),
         "certificate",
     ),
     ("ledger.certificate", "a number", "step", put(0, "certificate", hexed(2.5)), "not a record"),
@@ -511,7 +511,7 @@ FORGED = [
 DECLARED = "it is declared: the promise is about what it says"
 WEAKER = "less is said than is proved"
 ACCEPTED = [
-    ("ledger.format", "lists of next states, of which there are none", "step", put(0, "format", 4), WEAKER, ""),
+    ("ledger.format", "lists of next states, of which there are none", "step", put(0, "format", 2), WEAKER, ""),
     ("ledger.software", "another one", "step", put(0, "software", "of somebody else"), "a name", ""),
     ("ledger.stationary", "without pooling", "step", put(0, "stationary", True), "nothing rests on it", ""),
     ("ledger.rewards", "higher, where nobody was", "step", put(0, "rewards", 0, 4, hexed(1.0)), DECLARED, ""),
@@ -533,13 +533,13 @@ ACCEPTED = [
         DECLARED,
         "of 3 steps",
     ),
-    ("relative.give", "more", "step relative", add(0, "relative", "give", 0.1), WEAKER, "0.78 of the baseline"),
+    ("relative.max_loss", "more", "step relative", add(0, "relative", "max_loss", 0.1), WEAKER, "0.78 of the baseline"),
     ("relative.below", "more", "step below returns", add(0, "relative", "below", 0.1), WEAKER, "below the baseline"),
     ("spending.events", "more, at first", "step scaled", add(0, "spending", "events", 5), WEAKER, ""),
     ("returns.rounding", "more", "step returns", put(0, "returns", "rounding", hexed(0.5)), WEAKER, ""),
     (
-        *("certificate.mark", "a certificate on which nothing rests", "step"),
-        put(0, "certificate", {"value": hexed(0.1), "delta": hexed(0.3), "mark": "any"}),
+        *("certificate.fingerprint", "a certificate on which nothing rests", "step"),
+        put(0, "certificate", {"value": hexed(0.1), "delta": hexed(0.3), "fingerprint": "any"}),
         *("its delta is added", "delta = 0.5"),
     ),
     (

@@ -43,7 +43,7 @@ def test_every_plan_is_written_and_the_run_is_the_same(kind, tmp_path):
     assert run.counts == alone.counts
     assert (run.regret, run.violations, run.sources) == (alone.regret, alone.violations, alone.sources)
     first, *plans, last = records(tmp_path / "a.ledger")
-    assert (first["kind"], first["learner"], last["kind"]) == ("ledger", kind.__name__, "end")
+    assert (first["kind"], first["agent"], last["kind"]) == ("ledger", kind.__name__, "end")
     assert (last["plans"], last["episodes"]) == (len(plans), 1500)
     assert {plan["source"] for plan in plans} >= {"baseline", "optimistic"}
     for line, n in zip(plans, counts_of(plans, world), strict=True):

@@ -273,7 +273,7 @@ def test_try_prints_it():
     names = [name for name in sf.AGENTS if not name.startswith("bpi-ucbvi")]
     agents = [word for name in names for word in ("--agent", name)]
     table = json.loads(surefoot("try", "trap", *agents, "--episodes", 60, "--json"))
-    found = {row["learner"]: row["promise"] for row in table["rows"]}
+    found = {row["agent"]: row["promise"] for row in table["rows"]}
     assert set(found) == {"baseline alone", sf.BPIUCBVI.name, *(sf.AGENTS[name].name for name in names)}
     printed = promises_in(surefoot("try", "trap", *agents, "--episodes", 60))
     assert {BESIDE_TRUTH.match(words)[0] for words in printed} == {found[sf.AGENTS[name].name] for name in names}

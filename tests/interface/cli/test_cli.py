@@ -64,10 +64,10 @@ def test_demo_for_programs(command, tmp_path):
     table = json.loads(result.stdout)
     assert table["seed"] == 5
     names = ["baseline alone", "StepMix", "EpsMix", "BPI-UCBVI (EpsMix form)"]
-    assert [(row["bounds"], row["learner"]) for row in table["rows"]] == [
+    assert [(row["bounds"], row["agent"]) for row in table["rows"]] == [
         (b, name) for b in (KL, PAPER) for name in names
     ]
-    found = {(row["bounds"], row["learner"]): row for row in table["rows"]}
+    found = {(row["bounds"], row["agent"]): row for row in table["rows"]}
     for name in ("StepMix", "EpsMix"):
         assert found[KL, name]["promise"].startswith("certified at delta = 0.1")
         assert found[KL, name]["violations"] == found[PAPER, name]["violations"] == 0
@@ -80,7 +80,7 @@ def test_demo_for_programs(command, tmp_path):
 
 def test_a_scaled_bonus_is_not_certified_in_table_and_figure(command, tmp_path):
     result = command("demo", *SHORTEST, "--scale", "0.01", "--out", "f.svg", "--json")
-    promises = {(row["bounds"], row["learner"]): row["promise"] for row in json.loads(result.stdout)["rows"]}
+    promises = {(row["bounds"], row["agent"]): row["promise"] for row in json.loads(result.stdout)["rows"]}
     assert promises[PAPER, "StepMix"].startswith("NOT CERTIFIED")
     assert promises[KL, "StepMix"].startswith("certified")
     assert "NOT CERTIFIED" in (tmp_path / "f.svg").read_text()

@@ -81,5 +81,4 @@ def test_the_page_about_the_architecture_names_every_file():
         folder = path.parent.relative_to(PACKAGE).as_posix().removeprefix(".")
         if folder != "numerics/kernels" and (path.name != "__init__.py" or not folder):
             there.setdefault(folder, set()).add(path.name)
-    there.pop("envs", None)  # the former name of worlds: one line
     assert {name: files for name, files in listed.items() if files} == there

@@ -78,7 +78,7 @@ def test_the_studies_are_listed_and_described():
     assert tomllib.loads(surefoot("studies", "online", "--toml").stdout)["name"] == "online"
     table = json.loads(surefoot("studies", "online", "--json").stdout)
     assert parse_study(table, "x").name == "online"
-    assert {"panels", "learners"} <= table.keys()  # keys that programs read
+    assert {"scenarios", "agents"} <= table.keys()  # keys that programs read
     fields = surefoot("studies", "--fields").stdout
     assert "[agents]" in fields
     assert "NOT CERTIFIED" in fields
@@ -106,7 +106,7 @@ def test_results_are_a_table(folder):
 def test_results_answer_questions(folder, tmp_path):
     ask = ("results", folder, "--sql")
     rows = json.loads(
-        surefoot(*ask, "SELECT trial, violations, regret FROM trials WHERE learner = 'bpi'", "--json").stdout
+        surefoot(*ask, "SELECT trial, violations, regret FROM trials WHERE agent = 'bpi'", "--json").stdout
     )
     trials = read_results(folder).of("trap", "bpi")
     assert [row["violations"] for row in rows] == [trial.violations for trial in trials]
@@ -114,32 +114,26 @@ def test_results_answer_questions(folder, tmp_path):
     counted = json.loads(surefoot(*ask, "SELECT count(*) AS n, sum(episodes) AS k FROM curves", "--json").stdout)[0]
     assert counted["n"] == sum(len(t.curve_mean) for cell in read_results(folder).trials.values() for t in cell)
     assert counted["k"] == 4 * 1500
-    lower = json.loads(
-        surefoot(*ask, "SELECT max(lower) AS low FROM traces WHERE learner = 'stepmix'", "--json").stdout
-    )
+    lower = json.loads(surefoot(*ask, "SELECT max(lower) AS low FROM traces WHERE agent = 'stepmix'", "--json").stdout)
     assert lower[0]["low"] == max(t.trace_lower.max() for t in read_results(folder).of("trap", "stepmix"))
     assert "off_baseline" in surefoot(*ask, "DESCRIBE trials").stdout
     for ending in ("csv", "parquet", "json"):
         target = tmp_path / f"answer.{ending}"
-        saved = surefoot(*ask, "SELECT learner, regret FROM trials ORDER BY ALL; -- all", "--save", target)
+        saved = surefoot(*ask, "SELECT agent, regret FROM trials ORDER BY ALL; -- all", "--save", target)
         assert saved.exit_code == 0, saved.output
         assert len(duckdb.sql(f"FROM '{target}'").fetchall()) == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.csv", "answer.json", "answer.parquet"]
 
 
-def test_columns_have_the_words_of_today_beside_those_of_the_files(folder):
+def test_columns_that_tables_share(folder):
     def ask(sql):
         return json.loads(surefoot("results", folder, "--sql", sql, "--json").stdout)
 
     for table in ("trials", "curves", "traces", "summary"):
-        pairs = ask(f"SELECT DISTINCT scenario, panel, agent, learner FROM {table} ORDER BY ALL")
-        assert pairs == [
-            {"scenario": "trap", "panel": "trap", "agent": agent, "learner": agent} for agent in ("bpi", "stepmix")
-        ]
+        pairs = ask(f"SELECT DISTINCT scenario, agent FROM {table} ORDER BY ALL")
+        assert pairs == [{"scenario": "trap", "agent": agent} for agent in ("bpi", "stepmix")]
     for table in ("trials", "summary"):
-        assert ask(f"SELECT DISTINCT told, knows_baseline_value FROM {table}") == [
-            {"told": False, "knows_baseline_value": False}
-        ]
+        assert ask(f"SELECT DISTINCT knows_baseline_value FROM {table}") == [{"knows_baseline_value": False}]
     kinds = ask("SELECT agent, promise_kind, promise_delta FROM trials WHERE trial = 0 ORDER BY ALL")
     assert kinds == [
         {"agent": "bpi", "promise_kind": "no floor", "promise_delta": None},
@@ -153,10 +147,9 @@ def test_the_summary_in_sql_is_the_one_that_is_printed(folder):
     rows = json.loads(surefoot("results", folder, "--sql", "SELECT * FROM summary", "--json").stdout)
     assert [row["agent"] for row in rows] == ["bpi", "stepmix"]  # by study, scenario and agent
     for row in rows:
-        (mine,) = [one for one in printed if one["learner"] == row["learner"]]
+        (mine,) = [one for one in printed if one["agent"] == row["agent"]]
         assert {name: row[name] for name in COLUMNS} == {**mine, "promises": row["promises"]}
         assert json.loads(row["promises"]) == mine["promises"]
-        assert row["never_left"] == mine["off_baseline_never"]
         assert row["study"] == "tiny"
 
 

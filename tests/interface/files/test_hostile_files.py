@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 import surefoot as sf
 from surefoot.cli.main import main
+from surefoot.task.tables import STREAM
 
 HERE = Path(__file__).parent / "fuzz"
 GIB = 2**30
@@ -123,7 +124,9 @@ def naive_counts(folder):
     about = json.loads(str(arrays["about"]))
     if about["kind"] != "counts":
         raise sf.InvalidFile("This is a file of another kind: expected counts.")
-    return sf.Counts(arrays["n_sas"], H=int(arrays["H"]), s1=int(arrays["s1"]), record=arrays["record"])
+    return sf.Counts(
+        arrays["n_sas"], H=int(arrays["H"]), s1=int(arrays["s1"]), baseline_returns=arrays["baseline_returns"]
+    )
 
 
 def naive_codebook(folder):
@@ -345,8 +348,8 @@ ONE = header() + bytes(8)
         [("n_sas.npy", ONE + b"x")],
         [("n_sas.npy", ONE[:-1])],
         [("n_sas.npy", ONE), ("logged.npy", header("|b1", "()") + b"\x02")],
-        [("n_sas.npy", ONE), ("record_of.npy", header("<U1", "()") + b"\xff\xff\xff\x7f")],
-        [("n_sas.npy", ONE), ("record_of.npy", header("<U1", "()") + b"\x00\xd8\x00\x00")],
+        [("n_sas.npy", ONE), ("returns_of.npy", header("<U1", "()") + b"\xff\xff\xff\x7f")],
+        [("n_sas.npy", ONE), ("returns_of.npy", header("<U1", "()") + b"\x00\xd8\x00\x00")],
     ],
 )
 def test_what_no_file_of_ours_holds(tmp_path, members):
@@ -360,6 +363,7 @@ def test_hand_made_files_are_read(tmp_path):
     number = header("<i8", "()")
     needed = [("H.npy", number + (1).to_bytes(8, "little")), ("episodes.npy", number + bytes(8))]
     needed += [("n_sas.npy", ONE), ("played.npy", header("<i8", "(1, 1)") + bytes(8))]
+    needed += [("stream.npy", header("<U22", "()") + STREAM.encode("utf-32-le"))]
     hand_made(tmp_path / "file.npz", *needed)
     assert sf.Counts.load(tmp_path / "file.npz") == sf.Counts(np.zeros((1, 1, 1), dtype=int), H=1)
     hand_made(tmp_path / "file.npz", *needed, ("extra.npy", ONE))
@@ -390,10 +394,10 @@ def rewritten(path, **arrays):
     "arrays",
     [
         {"H": np.int64(2**62), "n_sas": np.zeros((3, 2, 3), dtype=np.int64)},
-        {"record": np.array([2**62, 0])},
+        {"baseline_returns": np.array([2**62, 0])},
         {"ledger": np.array([0, 2**62, 0])},
         {"s1": np.int64(3)},
-        {"record_of": np.arange(3)},
+        {"returns_of": np.arange(3)},
         {"n_sas": np.full((2, 3, 2, 3), 2**62)},
         {"n_sas": np.full((2, 3, 2, 3), 2**53), "played": np.full((2, 3, 2), 3 * 2**53)},
         {"planned_n_sas": np.full((2, 3, 2, 3), 7)},
@@ -584,8 +588,8 @@ def test_studies_of_more_cells_than_anybody_runs(tmp_path):
     """90 kB that would be millions of cells, and 1.5e11 files."""
     from surefoot.studies.spec.study import read_study
 
-    panels = "".join(f"[[panels]]\nid='p{i}'\nworld.name='trap'\n" for i in range(1000))
-    learners = "".join(f"[[learners]]\nid='l{i}'\nagent='stepmix'\nbounds='kl'\n" for i in range(700))
+    panels = "".join(f"[[scenarios]]\nid='p{i}'\nworld.name='trap'\n" for i in range(1000))
+    learners = "".join(f"[[agents]]\nid='l{i}'\nagent='stepmix'\nbounds='kl'\n" for i in range(700))
     head = STUDY.partition("[quick]")[0].replace("trials = 1", "trials = 100000")
     (tmp_path / "study.toml").write_text(head + panels + learners)
     with pytest.raises(sf.InvalidStudy, match=r"asks for 70,000,000,000 runs \(1,000 scenarios, 700 agents"):
@@ -678,7 +682,13 @@ def test_a_trial_that_stands_for_millions_of_numbers(results, tmp_path, monkeypa
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("told", "[true, false]"), ("told", "NULL"), ("on_baseline", "'x'"), ("curve_mean", "1.5"), ("episodes", "[20]")],
+    [
+        ("knows_baseline_value", "[true, false]"),
+        ("knows_baseline_value", "NULL"),
+        ("on_baseline", "'x'"),
+        ("curve_mean", "1.5"),
+        ("episodes", "[20]"),
+    ],
 )
 def test_a_trial_with_a_column_of_another_kind(results, tmp_path, column, value):
     """A list where one value belongs was taken for an array, and the table of results tripped over it."""

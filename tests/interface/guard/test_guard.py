@@ -465,19 +465,6 @@ def test_a_state_that_is_impossible_is_refused(tmp_path, damage):
         guard.load(tmp_path / "h.npz")
 
 
-def test_a_file_without_marks_of_tickets_is_read(tmp_path):
-    """As it was written before tickets had marks."""
-    guard = sf.Guard(**RANGE)
-    state = played(guard, guard.admit(guard.begin(run="r"), "c"), {"baseline": 0.7, "c": 0.9}, 60, lost=0.2)
-    guard.save(state, tmp_path / "g.npz")
-    _, arrays = read_arrays(tmp_path / "g.npz", {"guard-state": ()})
-    about = {key: value for key, value in json.loads(str(arrays["about_guard"])).items() if key != "run"}
-    without = {name: array for name, array in arrays.items() if name != "mark"}
-    write_arrays(tmp_path / "h.npz", "guard-state", {**without, "about_guard": json.dumps(about)})
-    back = guard.load(tmp_path / "h.npz")
-    assert back == state and played(guard, back, {"baseline": 1.0, "c": 1.0}, 5).tickets.n == 65
-
-
 # ---- words
 
 

@@ -11,7 +11,6 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
 import surefoot as sf
-from surefoot.live import guard_env
 
 GUARD = sf.Guard(floor=0.4, low=0.0, high=1.0, stages=())
 
@@ -271,23 +270,6 @@ def test_a_finished_run_goes_on_to_the_bytes_of_a_longer_one(tmp_path, first):
         (parts / "a.ledger").unlink()
         with pytest.raises(sf.InvalidFile, match="plans were written to it"):
             played(episodes=151, **settings, save=parts / "a.npz", resume=True)
-
-
-def test_a_file_of_an_earlier_version_goes_on(tmp_path, monkeypatch):
-    """It was of one number of episodes, which stood in its fingerprint: resumed with that number, it may go on."""
-    now = guard_env._digest
-    monkeypatch.setattr(
-        guard_env, "_digest", lambda about: now(about if len(about) == 7 else [about[0], 60, *about[1:]])
-    )
-    settings, save = {"watchdog": sf.Watchdog()}, {"save": tmp_path / "run.npz"}
-    part = played(episodes=60, **settings, **save, env=interrupted_after(30))
-    assert part.interrupted and part.episodes == 30
-    monkeypatch.undo()
-    with pytest.raises(sf.InvalidFile, match="first resumed with the number of episodes"):
-        played(episodes=80, **settings, **save, resume=True)
-    whole = played(episodes=60, **settings)
-    assert played(episodes=60, **settings, **save, resume=True).state == whole.state
-    assert played(episodes=80, **settings, **save, resume=True).state == played(episodes=80, **settings).state
 
 
 class Fifth:

@@ -454,8 +454,8 @@ class TestNewcomers:
         with pytest.raises(sf.InvalidSetting, match=rf"returns lie in {-3 * H}..{12 * H} per episode"):
             learnt.explain(12.0 * H + 1.0)
         assert "The floor of 15 is" in learnt.explain(15.0)
-        assert learnt.certified_value == learnt.lower == pytest.approx(15.0 * learnt.rescaled_lower - 3.0 * H)
-        assert learnt.certified_value < learnt.estimate
+        assert learnt.lower == pytest.approx(15.0 * learnt.rescaled_lower - 3.0 * H)
+        assert learnt.lower < learnt.estimate
 
     def test_the_problem_knows_where_episodes_rest(self, tmp_path):
         path = tmp_path / "log.csv"
@@ -463,7 +463,7 @@ class TestNewcomers:
         path.write_text("episode,step,state,action,reward,next_state,terminated\n" + "\n".join(rows) + "\n")
         for states, S in (("as logged", 2), (None, 3)):
             found = sf.count_log(path, reward_range=(-1, 3), states=states)
-            assert found.problem("as logged").absorbing_state == found.absorbing_state == found.rest == 1
+            assert found.problem("as logged").absorbing_state == found.absorbing_state == 1
             assert found.problem().absorbing_state == 1
             assert sf.Learner(sf.StepMix(found.problem(), sf.uniform(2, S, 1), 0.1), 0).absorbing_state == 1
         assert sf.random_mdp(3, 2, 2, seed=0).problem.absorbing_state is None

@@ -652,8 +652,13 @@ TAMPERED = {
     "empty": lambda arrays: arrays.update({name: arrays[name][:0] for name in ("place", "n", "n_fold", "low", "high")}),
     "no table": lambda arrays: arrays.pop("n"),
     "codebook": put("codebook", lambda x: np.array("{")),
-    "labels": put("codebook", lambda x: np.array(json.dumps({"states": [0, 0], "actions": [0], "rest": False}))),
-    "fewer states": put("codebook", lambda x: np.array(json.dumps({"states": [0], "actions": [0], "rest": False}))),
+    "labels": put(
+        "codebook",
+        lambda x: np.array(json.dumps({"states": [0, 0], "actions": [0], "absorbing": False, "unseen": False})),
+    ),
+    "fewer states": put(
+        "codebook", lambda x: np.array(json.dumps({"states": [0], "actions": [0], "absorbing": False, "unseen": False}))
+    ),
     "H": about("H", 1),
     "log": put("log", lambda x: np.array("[]")),
     "range": about("reward_range", ["a", 1]),
@@ -718,17 +723,15 @@ def test_codebooks(tmp_path):
         sf.Codebook(3, 2, absorbing=1)
 
 
-def test_the_former_name_of_the_absorbing_state():
-    book = sf.Codebook(["gold"], 2, rest=True)
-    assert book == sf.Codebook(["gold"], 2, True) == sf.Codebook(["gold"], 2, absorbing=True)
-    assert book.rest is book.absorbing is True
-    assert sf.Codebook(["gold"], 2, rest=False) == sf.Codebook(["gold"], 2)
-    assert book.as_json() == {"states": ["gold"], "actions": [0, 1], "rest": True}  # the key of the format
-    with pytest.raises(sf.InvalidSetting, match="absorbing was given, and rest"):
-        sf.Codebook(["gold"], 2, absorbing=True, rest=True)
+def test_a_codebook_in_a_file():
+    book = sf.Codebook(["gold"], 2, absorbing=True)
+    assert book == sf.Codebook(["gold"], 2, True)
+    assert sf.Codebook.from_json("book.json", book.as_json()) == book
     for strange in (None, 1, "yes"):
         with pytest.raises(sf.InvalidFile, match="codebook is damaged"):
-            sf.Codebook.from_json("book.json", {"states": ["gold"], "actions": [0], "rest": strange})
+            sf.Codebook.from_json(
+                "book.json", {"states": ["gold"], "actions": [0], "absorbing": strange, "unseen": False}
+            )
 
 
 @pytest.mark.parametrize("book", BOOKS)

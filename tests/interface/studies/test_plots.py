@@ -45,13 +45,13 @@ def trial_of(cell, i, **changes):
     visits = np.arange(H * S * A).reshape(H, S, A) * (i + 1)
     made = {
         "study": cell.study,
-        "panel": cell.scenario.id,
-        "learner": cell.agent.id,
+        "scenario": cell.scenario.id,
+        "agent": cell.agent.id,
         "trial": i,
         "label": cell.label,
         "digest": cell.digest,
         "promise": NO_FLOOR if optimist else CERTIFIED,
-        "told": False,
+        "knows_baseline_value": False,
         "H": H,
         "S": S,
         "A": A,

@@ -201,7 +201,7 @@ def test_false_premises_are_counted(results):
     assert alarms(text) == []
     assert "no promise in 2 of 12 trials" in verdict_of(text)
     assert "no promise in 2 of 3 runs" in " ".join(Reader(text).of_class("bad"))
-    row = next(row for row in summary(some) if (row["panel"], row["learner"]) == ("trap", "stepmix"))
+    row = next(row for row in summary(some) if (row["scenario"], row["agent"]) == ("trap", "stepmix"))
     assert (row["premise_false"], row["certified"], row["baseline_below"]) == (2, 1, 2)
     assert row["baseline_violations"] == 2 * 2000 / 3
 
@@ -224,7 +224,7 @@ def test_what_is_promised_is_red_where_nothing_is(results, scaled):
 
 def test_who_knows_the_value_of_the_baseline_is_said(results):
     assert "Knows V^b" not in page([results])
-    text = page([changed(results, "trap/stepmix", 1, told=True)])
+    text = page([changed(results, "trap/stepmix", 1, knows_baseline_value=True)])
     assert "Knows V^b: the agent was given the true value of the baseline" in text
     rows = [row for row in Reader(text).of_tag("tr") if row.startswith("StepMixcertified")]
     assert any("yes" in row for row in rows)
@@ -260,7 +260,7 @@ def test_what_rests_on_a_given_value_is_trusted_and_not_certified(results):
     some = results
     for i, trial in enumerate(results.of("trap", "stepmix")):
         some = changed(some, "trap/stepmix", i, promise=replace(trial.promise, knows_baseline_value=True))
-    (row,) = (row for row in summary(some) if (row["panel"], row["learner"]) == ("trap", "stepmix"))
+    (row,) = (row for row in summary(some) if (row["scenario"], row["agent"]) == ("trap", "stepmix"))
     assert (row["certified"], row["on_trust"], row["off_baseline_never"]) == (0, 3, 0)
     text = page([some])
     assert badges(text) == ["CERTIFIED"]
@@ -568,10 +568,10 @@ def test_every_number_of_the_summary_by_hand(results):
         trials = given.of(cell.scenario.id, cell.agent.id)
         n = len(trials)
         below = sum(trial.violations > 0 for trial in trials)
-        assert (row["panel"], row["learner"], row["label"]) == (cell.scenario.id, cell.agent.id, trials[0].label)
+        assert (row["scenario"], row["agent"], row["label"]) == (cell.scenario.id, cell.agent.id, trials[0].label)
         assert (row["episodes"], row["trials"], row["trials_wanted"], row["delta"]) == (2000, 3, 3, 0.1)
-        assert row["panel_title"] == {"trap": "The trap", "random": "eta = 5, floor = 0.9"}[cell.scenario.id]
-        assert row["told"] is False
+        assert row["scenario_title"] == {"trap": "The trap", "random": "eta = 5, floor = 0.9"}[cell.scenario.id]
+        assert row["knows_baseline_value"] is False
         assert row["in_sum"] is (cell.agent.id == "budget")
         assert row["floor"] == {"trap": trials[0].floor, "random": pytest.approx(0.9)}[cell.scenario.id]
         assert row["optimum"] == trials[0].optimum

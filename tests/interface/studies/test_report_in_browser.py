@@ -175,7 +175,12 @@ def test_claims_are_a_line_each_and_unfold_by_the_keyboard(browser, alone):
 @pytest.mark.parametrize("width", [PHONE, DESK])
 def test_wide_tables_fit_a_desk_and_scroll_in_their_box_on_a_phone(browser, results, width, tmp_path):
     """Numbers in hundreds of millions, long labels, agents that know V^b, and all that the paper leaves open."""
-    large = {"regret": 123_456_789.0, "violations": 12_345_678, "off_baseline": 345_678_901, "told": True}
+    large = {
+        "regret": 123_456_789.0,
+        "violations": 12_345_678,
+        "off_baseline": 345_678_901,
+        "knows_baseline_value": True,
+    }
     trials = {
         cell: tuple(replace(one, **{**large, "regret": large["regret"] * (one.trial + 1)}) for one in some)
         for cell, some in results.trials.items()

@@ -64,23 +64,6 @@ def test_packaged_studies_are_read_and_written_back(name):
     assert parse_study(tomllib.loads(source(name)), name) == study
 
 
-FORMER = SMALL.replace("[[scenarios]]", "[[panels]]").replace("[[agents]]", "[[learners]]")
-
-
-def test_tables_by_their_former_names_are_read():
-    """Files of users, and study.json, have them; messages name a table as the file does."""
-    study = small()
-    assert parse_study(tomllib.loads(FORMER), "small.toml") == study
-    stored = study.as_json()
-    assert {"panels", "learners"} <= stored.keys()
-    assert not {"scenarios", "agents"} & stored.keys()
-    assert parse_study(stored, "study.json") == study
-    with pytest.raises(InvalidStudy, match=r"small\.toml: panels\[1\] has no field 'titel'"):
-        parse_study(tomllib.loads(FORMER.replace('title = "the paper', 'titel = "the paper')), "small.toml")
-    with pytest.raises(InvalidStudy, match=r"has \[\[scenarios\]\], and \[\[panels\]\], which is its former name"):
-        parse_study({**study.as_table(), "panels": []}, "small.toml")
-
-
 def test_methods_for_logs_are_those_of_the_command():
     """One list: a method that is added to it can be named in a study's file, and learns there."""
     field = TABLES["scenarios.log"]["method"]

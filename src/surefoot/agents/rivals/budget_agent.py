@@ -3,7 +3,6 @@
 The explorer is whatever plays off the baseline: an agent inside, an explorer function, or the optimistic policy.
 """
 
-import hashlib
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from surefoot.agents.promise import PremiseStatus, Promise, by_given_value
 from surefoot.agents.returns import Returns
 from surefoot.agents.settings import AgentSettings
 from surefoot.base.arrays import Floats, Ints
+from surefoot.base.digest import digest
 from surefoot.base.validation import REWARD_UNITS, freeze
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.task.counts import Counts
@@ -260,9 +260,7 @@ class BudgetAgent(FloorAgent):
         Entries made by other bounds, at another delta or for another floor prove something else. It hashes all that the
         agent is given, and every plan asks for it.
         """
-        digest = hashlib.sha256()
-        self.describe(digest)
-        return digest.hexdigest()[:16]
+        return digest(self.settings)
 
     def check_counts(self, counts: Counts) -> None:
         """Refuse counts that do not fit, or that hold an account that is not this agent's."""

@@ -49,7 +49,7 @@ class _Cache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the machine code. Where there is none, say that it will be compiled.
 
-        What an earlier version kept there may name types that are no longer where they were: it is dropped.
+        What other sources left there may name types that are no longer where they were: it is dropped.
         """
         try:
             found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]

@@ -1,6 +1,5 @@
 """Codebook: which label each number of a state or an action stands for. Everything learnt from a log keeps it."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,10 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Ints
+from surefoot.base.digest import digest
 from surefoot.base.files import read_json, strict_json, write_json
-from surefoot.base.validation import FrozenRecord, either, freeze, require_bool, require_integer
+from surefoot.base.validation import FrozenRecord, freeze, require_bool, require_integer
 from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting
 from surefoot.task.names import Names
 from surefoot.task.origin import NUMBERS
@@ -44,22 +43,18 @@ class Codebook(FrozenRecord):
         self,
         states: Sequence[Label] | int,
         actions: Sequence[Label] | int,
-        absorbing: bool | None = None,
+        absorbing: bool = False,
         *,
         unseen: bool = False,
-        rest: bool | None = None,
     ) -> None:
-        """Take the labels, or how many there are (0, 1, 2, ...). `rest` is the former name of `absorbing`."""
-        given = either("absorbing", absorbing, "rest", rest)
+        """Take the labels, or how many there are (0, 1, 2, ...)."""
         freeze(
             self,
             states=_labels("states", states),
             actions=_labels("actions", actions),
-            absorbing=False if given is None else require_bool("absorbing", given),
+            absorbing=require_bool("absorbing", absorbing),
             unseen=require_bool("unseen", unseen),
         )
-
-    rest = alias("absorbing")
 
     @property
     def S(self) -> int:
@@ -102,10 +97,9 @@ class Codebook(FrozenRecord):
         return Names(tuple(self.state_label(s) for s in range(self.S)), self.actions)
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain lists. The key "rest" is part of the file format: it keeps its former name. "unseen" is written
-        only where it is true: earlier versions do not know it."""
-        added = {"unseen": True} if self.unseen else {}
-        return {"states": list(self.states), "actions": list(self.actions), "rest": self.absorbing, **added}
+        """Return plain lists."""
+        ends = {"absorbing": self.absorbing, "unseen": self.unseen}
+        return {"states": list(self.states), "actions": list(self.actions), **ends}
 
     @classmethod
     def from_json(cls, path: str | Path, given: object) -> Self:
@@ -114,8 +108,7 @@ class Codebook(FrozenRecord):
             assert isinstance(given, dict)
             assert isinstance(given["states"], list)  # not how many there are: a file lists them
             assert isinstance(given["actions"], list)
-            unseen = require_bool("unseen", given.get("unseen", False))
-            return cls(given["states"], given["actions"], require_bool("rest", given["rest"]), unseen=unseen)
+            return cls(given["states"], given["actions"], given["absorbing"], unseen=given["unseen"])
         except (AssertionError, KeyError, TypeError, InvalidSetting):
             raise InvalidFile(f"{path}: its codebook is damaged. Restore a copy.") from None
 
@@ -225,4 +218,4 @@ def coding_of(book: Codebook) -> str:
     if all(labels == tuple(range(len(labels))) for labels in (book.states, book.actions)):
         added = [name for name, there in (("absorbing", book.absorbing), ("unseen", book.unseen)) if there]
         return " and ".join([NUMBERS, *added])
-    return f"codebook {hashlib.sha256(str(codebook_text(book)).encode()).hexdigest()[:16]}"
+    return f"codebook {digest(book.as_json())}"

@@ -16,7 +16,7 @@ from surefoot.base.successors import PaidLists, Successors, list_of, offsets
 from surefoot.base.validation import LONGEST, REWARD_UNITS, as_array, as_floats, where
 from surefoot.errors import InvalidFile, InvalidLog, InvalidModel, InvalidSetting
 from surefoot.offline.logs.codebook import AS_LOGGED, Codebook, Label, codebook_from, codebook_text, coding_of
-from surefoot.offline.logs.log_tables import LATER, MOST_STEPS, TABLES, LogTables, Sums, fits
+from surefoot.offline.logs.log_tables import MOST_STEPS, TABLES, LogTables, Sums, fits
 from surefoot.task.listed import SizedLists, first_outside
 from surefoot.task.problem import Problem
 from surefoot.task.units import with_rescaled
@@ -92,7 +92,7 @@ class LogCounts(LogTables):
                 known["unknown"][state] = False
         if self.unseen_state is not None:
             known["rewards_at_least"] = True
-        # Where the absorbing state pays nothing, `Problem.absorbing_state` finds it, as in files of earlier versions.
+        # Where the absorbing state pays nothing, `Problem.absorbing_state` finds it.
         said = self.after_end != 0.0 or self.unseen_state is not None or support is not None
         ended = self.absorbing_state if said else None
         made = Problem(
@@ -362,12 +362,10 @@ class LogCounts(LogTables):
             "notes": self.notes,
             "H": self.H,
             "last_ends": self.last_ends,
+            "after_end": self.after_end,
         }
-        about |= {} if self.former else {"declarations": 1}  # files of earlier versions say nothing about them
-        about |= {} if self.after_end == 0.0 else {"after_end": self.after_end}
         arrays: dict[str, AnyArray] = {name: getattr(self, name) for name in TABLES}
-        sums = {} if self.sums is None else self.sums._asdict()
-        arrays |= {name: table for name, table in sums.items() if name not in LATER or table.any()}
+        arrays |= {} if self.sums is None else self.sums._asdict()
         arrays |= {"log": np.array(json.dumps(about)), "codebook": codebook_text(self.codebook)}
         write_arrays(path, "log-counts", arrays)
 
@@ -381,8 +379,7 @@ class LogCounts(LogTables):
             low, high = (float(x) for x in about["reward_range"])
             sums = None
             if "x_sa" in arrays:
-                none = np.zeros_like(arrays["x_sa"])
-                sums = Sums(*(arrays.get(name, none) if name in LATER else arrays[name] for name in Sums._fields))
+                sums = Sums(*(arrays[name] for name in Sums._fields))
             found = cls(
                 H=int(about["H"]),
                 codebook=codebook,
@@ -394,8 +391,7 @@ class LogCounts(LogTables):
                 notes=tuple(str(note) for note in about["notes"]),
                 sums=sums,
                 last_ends=int(about["last_ends"]),
-                after_end=float(about.get("after_end", 0.0)),
-                former="declarations" not in about,
+                after_end=float(about["after_end"]),
                 **{name: arrays[name] for name in TABLES},
             )
         except (KeyError, TypeError, ValueError):

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.bets import between
 from surefoot.base.count_lists import Entries
@@ -23,7 +22,6 @@ from surefoot.task.units import Units
 LARGEST = 2**28  # numbers: 2 GiB
 MOST_STEPS = 2**42  # up to so many steps of a log, sums of rewards in units of 2^-20 are exact
 TABLES = ("place", "n", "n_fold", "low", "high")
-LATER = ("z_sa", "z_fold")  # of the sums: files of earlier versions do not have them
 
 
 class Rewards(NamedTuple):
@@ -41,7 +39,7 @@ class Sums(NamedTuple):
     x_sa: Ints
     x_fold: Ints  # at step h over the episodes of fold h only
     rest_of_sum: Ints  # what was rounded off, in multiples of 2^-40
-    z_sa: Ints  # of x (1 - x), rounded down; files of earlier versions have none, which is 0
+    z_sa: Ints  # of x (1 - x), rounded down
     z_fold: Ints
 
 
@@ -68,7 +66,6 @@ class LogTables(FrozenRecord):
     sums: Sums | None  # None: each transition always paid the same
     last_ends: int = 0  # episodes that terminated at the last step
     after_end: float = 0.0  # what is paid at each step after an early end, in the log's units
-    former: bool = False  # read from a file of an earlier version, which did not know what was declared
 
     @property
     def S(self) -> int:
@@ -100,14 +97,10 @@ class LogTables(FrozenRecord):
         """The reward of the absorbing state, rescaled to [0, 1]: zero in the user's units, or what was declared."""
         return float(self.units.of_a_step(np.asarray(self.after_end)))
 
-    nothing = alias("zero_reward")
-
     @property
     def absorbing_state(self) -> int | None:
         """The number of the absorbing state, in which episodes stay after an early end; None if there is none."""
         return self.codebook.absorbing_state
-
-    rest = alias("absorbing_state")
 
     @property
     def unseen_state(self) -> int | None:

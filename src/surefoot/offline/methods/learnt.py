@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.count_lists import Entries
 from surefoot.base.nodes import EPISODE, FINE, INTERVALS, NODES, PLACES
@@ -66,8 +65,6 @@ class Learnt(FrozenRecord):
     def __post_init__(self) -> None:
         freeze(self, policy=np.array(self.policy))
 
-    again = alias("recompute_lower")
-
     @property
     def certificate(self) -> Certificate:
         """What is proved about the policy, and at which delta: for the agent that takes it as its baseline."""
@@ -79,8 +76,6 @@ class Learnt(FrozenRecord):
     def lower(self) -> float:
         """The certified lower value."""
         return self.problem.units.to_user(self.rescaled_lower)
-
-    certified_value = alias("lower")
 
     @property
     def estimate(self) -> float:

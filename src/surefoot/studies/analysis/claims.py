@@ -173,7 +173,7 @@ def _kept(agent: AgentSpec, everyone: Sequence[Trial], several: bool) -> Found |
     of_those = bool(left) and all(one in left for one in broken)
     those, who = (left, " that left the baseline") if of_those else (everyone, "")
     k, n = (len({trial.trial for trial in some}) for some in (broken, those))
-    scenarios = len({trial.panel for trial in those})
+    scenarios = len({trial.scenario for trial in those})
     where = ""
     if several:
         where = " in 1 scenario" if scenarios == 1 else f" in {scenarios} scenarios"

@@ -1,9 +1,8 @@
 """Results queried in SQL. Tables: `summary`, one row per cell; `trials`, one per trial; `curves`, one per bin of
 episodes; `traces`, one per checkpoint.
 
-DuckDB reads the Parquet files where they are. Two things come from Python: the summary, which is the one that is
-printed, and the promise as data, which files of format 1 do not have. A query can only read: files of others, and the
-network, are out of its reach.
+DuckDB reads the Parquet files where they are. The summary comes from Python: it is the one that is printed. A query can
+only read: files of others, and the network, are out of its reach.
 """
 
 import json
@@ -18,33 +17,26 @@ from surefoot.base.text import printable
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.studies.analysis import summary
 from surefoot.studies.run.store import (
-    FORMER_COLUMNS,
     PROMISE_COLUMNS,
     READING,
     STUDY,
+    TRIAL_COLUMNS,
     TRIALS,
     Folder,
-    Results,
     listed,
-    promise_values,
     quiet_connection,
     read_results,
 )
-from surefoot.studies.run.trial import Trial
 
 if TYPE_CHECKING:
     import duckdb
 
 FORMATS = {".parquet": "FORMAT PARQUET", ".csv": "FORMAT CSV, HEADER", ".json": "FORMAT JSON, ARRAY true"}
 MOST_ROWS, WIDEST = 200, 10_000
-KEYS = ("study", "panel", "learner", "label", "trial")
-PLAIN = tuple(name for name, kind in FORMER_COLUMNS.items() if not kind.endswith("[]"))
+KEYS = ("study", "scenario", "agent", "label", "trial")
+PLAIN = tuple(name for name, kind in TRIAL_COLUMNS.items() if not kind.endswith("[]"))
 CURVES = ("episode", "episodes", "mean", "min", "below", "regret")
 TRACES = ("episode", "lower", "upper", "rho", "h")
-# Columns by the words of today, beside the names that they have in the files.
-KEY_ALIASES = {"scenario": "panel", "agent": "learner"}
-TRIAL_ALIASES = {**KEY_ALIASES, "knows_baseline_value": "told"}
-SUMMARY_ALIASES = {**TRIAL_ALIASES, "scenario_title": "panel_title", "never_left": "off_baseline_never"}
 
 
 @contextmanager
@@ -53,10 +45,13 @@ def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duc
     import duckdb
 
     everything = [read_results(folder) for folder in folders]
-    promises = [
-        _with_file(results, trial) for results in everything for some in results.trials.values() for trial in some
+    places = [
+        Folder(results.path, results.study).place((trial.scenario, trial.agent, trial.trial))
+        for results in everything
+        for some in results.trials.values()
+        for trial in some
     ]
-    if not promises:
+    if not places:
         raise InvalidFile(f"{folders[0]} holds no finished trial yet. Run the study first.")
     rows = [
         {"study": results.study.name, **row, "promises": json.dumps(row["promises"], ensure_ascii=False)}
@@ -64,48 +59,29 @@ def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duc
         for row in summary.summary(results)
         if row["trials"]
     ]
-    keys = ", ".join((*KEYS, *_aliases(KEY_ALIASES)))
+    keys = ", ".join(KEYS)
     try:
         with quiet_connection() as con:
-            files = listed([Path(row["filename"]) for row in promises])
             con.execute(
-                "CREATE TABLE everything AS SELECT * FROM "
-                f"read_parquet({files}, {READING}, filename = true, union_by_name = true)"
+                f"CREATE TABLE everything AS SELECT * FROM read_parquet({listed(places)}, {READING}, filename = true)"
             )
             if target is not None:
                 con.execute(f"SET allowed_paths = [{quote_text(target)}]")
             con.execute("SET enable_external_access = false")
             con.execute("SET lock_configuration = true")
-            _fill(con, "promises", {"filename": "VARCHAR", **PROMISE_COLUMNS}, promises)
-            plain = ", ".join(
-                (*PLAIN, "by_h", *_aliases(TRIAL_ALIASES), *(f"promises.{name}" for name in PROMISE_COLUMNS))
-            )
-            con.execute(f"CREATE VIEW trials AS SELECT {plain} FROM everything JOIN promises USING (filename)")
+            plain = ", ".join((*PLAIN, "by_h", *PROMISE_COLUMNS))
+            con.execute(f"CREATE VIEW trials AS SELECT {plain} FROM everything")
             for table, prefix, columns in (("curves", "curve", CURVES), ("traces", "trace", TRACES)):
                 lists = ", ".join(f"unnest({prefix}_{name}) AS {name}" for name in columns)
                 con.execute(f"CREATE VIEW {table} AS SELECT {keys}, {lists} FROM everything")
             _fill(con, "summaries", {"study": "VARCHAR", **summary.COLUMNS}, rows)
-            con.execute(
-                f"CREATE VIEW summary AS SELECT *, {', '.join(_aliases(SUMMARY_ALIASES))} FROM summaries "
-                "ORDER BY study, panel, learner"
-            )
+            con.execute("CREATE VIEW summary AS SELECT * FROM summaries ORDER BY study, scenario, agent")
             yield con
     except duckdb.Error as reason:
         raise InvalidSetting(
             f"{str(reason).splitlines()[0].rstrip('.')}. The tables are trials, curves, traces and summary; "
             '"DESCRIBE trials" lists columns.'
         ) from None
-
-
-def _with_file(results: Results, trial: Trial) -> dict[str, Any]:
-    """Return the file of a trial, and its promise by column."""
-    place = Folder(results.path, results.study).place((trial.panel, trial.learner, trial.trial))
-    return {"filename": str(place), **promise_values(trial.promise)}
-
-
-def _aliases(names: Mapping[str, str]) -> list[str]:
-    """Return columns under other names, as SQL writes them."""
-    return [f"{column} AS {name}" for name, column in names.items()]
 
 
 def _fill(con: "duckdb.DuckDBPyConnection", table: str, columns: Mapping[str, str], rows: Sequence[Any]) -> None:

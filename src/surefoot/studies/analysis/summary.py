@@ -28,16 +28,16 @@ Rows = Sequence[Row]
 # Every column of the summary with its SQL type: rows in Python, JSON and the SQL table `summary` are made from it.
 MOMENTS = ("off_baseline", "first_optimistic")
 COLUMNS = {
-    "panel": "VARCHAR",  # the scenario's id
-    "panel_title": "VARCHAR",
-    "learner": "VARCHAR",  # the agent's id
+    "scenario": "VARCHAR",  # the scenario's id
+    "scenario_title": "VARCHAR",
+    "agent": "VARCHAR",  # the agent's id
     "label": "VARCHAR",
     "in_sum": "BOOLEAN",
     "delta": "DOUBLE",
     "episodes": "BIGINT",
     "trials": "BIGINT",
     "trials_wanted": "BIGINT",
-    "told": "BOOLEAN",  # does the agent know the baseline's value?
+    "knows_baseline_value": "BOOLEAN",  # does the agent know the baseline's value?
     "floor": "DOUBLE",
     "optimum": "DOUBLE",
     "baseline": "DOUBLE",
@@ -88,9 +88,9 @@ def summary(results: Results) -> list[dict[str, Any]]:
 def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
     """Return what is known of a cell."""
     row: dict[str, Any] = {
-        "panel": cell.scenario.id,
-        "panel_title": cell.scenario.heading,
-        "learner": cell.agent.id,
+        "scenario": cell.scenario.id,
+        "scenario_title": cell.scenario.heading,
+        "agent": cell.agent.id,
         "label": cell.label,
         "in_sum": AGENTS[cell.agent.agent].in_sum,
         "delta": cell.delta,
@@ -104,7 +104,7 @@ def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
     below = sum(trial.violations > 0 for trial in trials)
     return {
         **row,
-        "told": any(trial.told for trial in trials),
+        "knows_baseline_value": any(trial.knows_baseline_value for trial in trials),
         "floor": _one_or_mean([trial.floor for trial in trials]),
         "optimum": _one_or_mean([trial.optimum for trial in trials]),
         "baseline": _mean([trial.baseline for trial in trials]),

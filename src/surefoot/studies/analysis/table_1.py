@@ -46,8 +46,9 @@ def _table_1_constraints(results: Results) -> Iterator[Found]:
                 )
             below = sum(trial.violations > 0 for trial in trials)
             in_sum = sum(trial.min_cumulative < -VIOLATION_TOLERANCE * trial.episodes for trial in trials)
+            knows = ", knows V^b" if trials[0].knows_baseline_value else ""
             numbers += (
-                f"{', knows V^b' if trials[0].told else ''}: single episodes below in {below} of {len(trials)} runs, "
+                f"{knows}: single episodes below in {below} of {len(trials)} runs, "
                 f"the sum in {in_sum}; regret {number(median(trials, regret_of))} of K = {number(trials[0].episodes)}"
             )
             if stated is not None:

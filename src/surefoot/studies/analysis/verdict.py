@@ -117,7 +117,7 @@ def _alarms(table: Sequence[tuple[Results, Row]], named: bool) -> tuple[str, ...
 
 def _where(results: Results, row: Row, named: bool) -> str:
     """Return the scenario of a row, with the study's name where there are several studies."""
-    return f"{results.study.name}, {row['panel_title']}" if named else str(row["panel_title"])
+    return f"{results.study.name}, {row['scenario_title']}" if named else str(row["scenario_title"])
 
 
 def _found(rows: Rows) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ def drawn_cells(results: Results) -> list[DrawnCell]:
         label = labels[cell.agent.id]
         if list(labels.values()).count(label) > 1:
             label += f" ({cell.agent.id})"
-        if trials[0].told:
+        if trials[0].knows_baseline_value:
             label += ", knows V^b"
         if any(map(is_uncertified, trials)):
             label += f", {UNCERTIFIED}"

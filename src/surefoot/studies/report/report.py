@@ -333,7 +333,7 @@ def _premises(views: Sequence[StudyView]) -> list[str]:
         lines.append(
             f"{in_sum}: what is promised is the sum of all episodes so far. Single episodes may be below the floor."
         )
-    if any(row["told"] for view in views for row in view.rows):
+    if any(row["knows_baseline_value"] for view in views for row in view.rows):
         lines.append(
             "Knows V^b: the agent was given the true value of the baseline. A promise that rests on this value is "
             "trusted, not certified."

@@ -93,14 +93,14 @@ def scenarios_table(view: StudyView) -> Table:
     """Return each scenario with its world, its baseline and its floor."""
     rows: list[TableRow] = []
     for scenario in view.study.scenarios:
-        mine = [row for row in view.rows if row["panel"] == scenario.id]
+        mine = [row for row in view.rows if row["scenario"] == scenario.id]
         known = next((row for row in mine if row["trials"]), None)
         sizes = ", ".join(f"{key} = {setting_in_words(value)}" for key, value in sizes_of(scenario).items())
         about = family(scenario.world["name"]).summary
         lengths = dict.fromkeys(f"{row['episodes']:,}" for row in mine)
         rows.append(
             [
-                mine[0]["panel_title"],
+                mine[0]["scenario_title"],
                 TableCell(scenario.world["name"], small=(sizes, about)),
                 baseline_in_words(scenario),
                 "–" if known is None else _baseline_return(known),
@@ -184,7 +184,7 @@ def agents_table(view: StudyView) -> Table:
 
 def _trials(view: StudyView, row: Row) -> tuple[Trial, ...]:
     """Return the trials of the cell that a row of the summary is about."""
-    return view.results.trials.get(f"{row['panel']}/{row['learner']}", ())
+    return view.results.trials.get(f"{row['scenario']}/{row['agent']}", ())
 
 
 def _constants(agent: AgentSpec) -> TableCell:
@@ -216,7 +216,7 @@ def _promises(trials: Sequence[Trial]) -> TableCell:
 
 def results_table(view: StudyView) -> Table:
     """Return the numbers of each agent in each scenario. Who knows V^b is a column where somebody does."""
-    somebody_knows = any(row["told"] for row in view.rows)
+    somebody_knows = any(row["knows_baseline_value"] for row in view.rows)
     headings = (
         *(
             "agent",
@@ -251,7 +251,7 @@ def _result(row: Row, somebody_knows: bool) -> TableRow:
         return [TableCell(row["label"], tags=missing), *(["–"] if somebody_knows else []), *["–"] * 6]
     return [
         TableCell(row["label"], tags=(*_tags(row), *missing)),
-        *(["yes" if row["told"] else "no"] if somebody_knows else []),
+        *(["yes" if row["knows_baseline_value"] else "no"] if somebody_knows else []),
         TableCell(amount(row["violations"]), small=(f"baseline {amount(row['baseline_violations'])}",)),
         TableCell(count_in_words(row["runs_below"], trials, "run"), small=(bound_in_words(row["runs_below"], trials),)),
         _interval(row, "regret", amount, f"baseline {amount(row['baseline_regret'])}"),

@@ -3,9 +3,8 @@
 DIR/study.json                              the study, its hash, its seed and the versions that made the results
 DIR/trials/SCENARIO/AGENT/0007.parquet      one row: the trial's numbers, its curve and its trace as lists
 
-Keys and columns that were there from the beginning keep their names (panel, learner, told): users query them. Since
-format 2 a trial's file has the promise as data, in columns promise_kind, promise_delta and so on, beside the sentence
-in `promise`, which is for people; format 1 has the sentence alone. Both are read, and may stand in one folder.
+A trial's file has the promise as data, in columns promise_kind, promise_delta and so on, beside the sentence in
+`promise`, which is for people.
 """
 
 import os
@@ -21,16 +20,14 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from surefoot.__about__ import __version__
-from surefoot.agents import AGENTS
 from surefoot.agents.promise import Kind, PremiseStatus, Promise, Scope
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.files import read_json, replacing, write_json
 from surefoot.base.sql import quote_text
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy
-from surefoot.studies.run.former_promise import promise_from
 from surefoot.studies.run.trial import Trial, check_study_cells
 from surefoot.studies.spec.library import GROUPS
-from surefoot.studies.spec.study import Cell, Study, parse_study
+from surefoot.studies.spec.study import Study, parse_study
 
 if TYPE_CHECKING:
     import duckdb
@@ -51,10 +48,10 @@ SQL_TYPES: dict[Any, str] = {
     Scope | None: "VARCHAR",
     PremiseStatus | None: "VARCHAR",
 }
-FORMAT = 2  # of a trial's file
-FORMER_COLUMNS = {field.name: SQL_TYPES[field.type] for field in fields(Trial)}  # all that format 1 has
+FORMAT = 1  # of a trial's file
+TRIAL_COLUMNS = {field.name: SQL_TYPES[field.type] for field in fields(Trial)}
 PROMISE_COLUMNS = {f"promise_{field.name}": SQL_TYPES[field.type] for field in fields(Promise)}
-COLUMNS = {**FORMER_COLUMNS, **PROMISE_COLUMNS, "format": "BIGINT"}
+COLUMNS = {**TRIAL_COLUMNS, **PROMISE_COLUMNS, "format": "BIGINT"}
 MAY_BE_NONE = {field.name for field in fields(Trial) if field.type in (int | None, float | None)}
 MAY_BE_NONE |= {f"promise_{field.name}" for field in fields(Promise) if field.default is None}
 KINDS, SCOPES, PREMISES = get_args(Kind), get_args(Scope), get_args(PremiseStatus)
@@ -109,14 +106,14 @@ class Folder:
 
     def write(self, trial: Trial) -> None:
         """Write a trial's file, completely or not at all."""
-        target = self.place((trial.panel, trial.learner, trial.trial))
+        target = self.place((trial.scenario, trial.agent, trial.trial))
         with explain_disk_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             write_trial(target, trial)
 
 
 def begin(path: str | Path, study: Study, resume: bool) -> Folder:
-    """Prepare a folder for the results of this study, and write it: a new one, or, with `resume`, an earlier one."""
+    """Prepare a folder for the results of this study, and write it: a new one, or one to `resume`."""
     folder = prepare(path, study, resume)
     create(folder)
     return folder
@@ -203,7 +200,7 @@ def _difference(before: Study, now: Study) -> str:
 
 def _write_study(path: Path, study: Study) -> None:
     about = {
-        "study": study.as_json(),
+        "study": study.as_table(),
         "size": study.size,
         "digest": study.digest,
         "seed": study.seed,
@@ -241,7 +238,7 @@ def write_trial(target: Path, trial: Trial) -> None:
 
 def _row_of(trial: Trial) -> dict[str, Any]:
     """Return the values of a trial by column."""
-    row = {name: getattr(trial, name) for name in FORMER_COLUMNS}
+    row = {name: getattr(trial, name) for name in TRIAL_COLUMNS}
     row = {name: value.ravel().tolist() if isinstance(value, np.ndarray) else value for name, value in row.items()}
     return {**row, "promise": str(trial.promise), **promise_values(trial.promise), "format": FORMAT}
 
@@ -296,10 +293,10 @@ def read_results(path: str | Path) -> Results:
     there = folder.there()
     cells = {(cell.scenario.id, cell.agent.id): cell for cell in study.cells}
     found: dict[str, list[Trial]] = {cell.id: [] for cell in study.cells}
-    trials = read_trials([folder.place(key) for key in there], [cells[key[:2]] for key in there])
+    trials = read_trials([folder.place(key) for key in there])
     for key, trial in zip(there, trials, strict=True):
         cell = cells[key[:2]]
-        if (trial.panel, trial.learner, trial.trial) != key or cell.digest != trial.digest:
+        if (trial.scenario, trial.agent, trial.trial) != key or cell.digest != trial.digest:
             raise InvalidFile(
                 f"{folder.place(key)} holds trial {trial.trial} of {trial.cell[:80]} of the study {trial.study[:80]}, "
                 "not what its place says. Remove it and go on with --resume."
@@ -310,8 +307,8 @@ def read_results(path: str | Path) -> Results:
     return Results(target, study, about["versions"], ordered)
 
 
-def read_trials(paths: Sequence[Path], cells: Sequence[Cell] | None = None) -> list[Trial]:
-    """Read the trial in each of these files. `cells` are theirs: format 1 does not say the scope of every promise."""
+def read_trials(paths: Sequence[Path]) -> list[Trial]:
+    """Read the trial in each of these files."""
     import duckdb
 
     if not paths:
@@ -319,34 +316,17 @@ def read_trials(paths: Sequence[Path], cells: Sequence[Cell] | None = None) -> l
     try:
         with quiet_connection() as con:
             require_small(con, paths)
-            former = _former(con, paths)
-            rows: dict[str, dict[str, Any]] = {}
-            for columns, some in (
-                (FORMER_COLUMNS, [path for path in paths if str(path) in former]),
-                (COLUMNS, [path for path in paths if str(path) not in former]),
-            ):
-                rows |= _rows(con, tuple(columns), some)
+            rows = _rows(con, tuple(COLUMNS), paths)
     except (duckdb.Error, UnicodeDecodeError, OverflowError) as reason:
         raise InvalidFile(
             f"A trial's file cannot be read: {(str(reason) or '?').splitlines()[0][:400]} Restore it, or remove it "
             "and go on with --resume."
         ) from None
-    scopes = [AGENTS[cell.agent.agent].floor_scope for cell in cells] if cells else [SCOPES[0]] * len(paths)
-    return [_trial(path, rows.get(str(path), {}), scope) for path, scope in zip(paths, scopes, strict=True)]
-
-
-def _former(con: "duckdb.DuckDBPyConnection", paths: Sequence[Path]) -> set[str]:
-    """Return which of the files are of format 1, which has no column for a format."""
-    found = con.execute(
-        f"SELECT file_name FROM parquet_schema({listed(paths)}) GROUP BY file_name HAVING NOT bool_or(name = 'format')"
-    ).fetchall()
-    return {name for (name,) in found}
+    return [_trial(path, rows.get(str(path), {})) for path in paths]
 
 
 def _rows(con: "duckdb.DuckDBPyConnection", columns: tuple[str, ...], paths: Sequence[Path]) -> dict[str, Any]:
     """Return these columns of each file, by file."""
-    if not paths:
-        return {}
     found = con.execute(
         f"SELECT filename, {', '.join(columns)} FROM read_parquet({listed(paths)}, {READING}, filename = true)"
     ).fetchall()
@@ -369,11 +349,11 @@ def require_small(con: "duckdb.DuckDBPyConnection", paths: Sequence[Path]) -> No
         )
 
 
-def _trial(path: Path, row: dict[str, Any], scope: Scope) -> Trial:
-    """Return the trial in a row of either format; `scope` is that of the agent."""
+def _trial(path: Path, row: dict[str, Any]) -> Trial:
+    """Return the trial in a row."""
     if row.get("format", FORMAT) != FORMAT:
         raise InvalidFile(
-            f"{path} has format {str(row['format'])[:20]}; this version of surefoot reads formats 1 and {FORMAT} of a "
+            f"{path} has format {str(row['format'])[:20]}; this version of surefoot reads format {FORMAT} of a "
             "trial. Update surefoot."
         )
     try:
@@ -382,8 +362,7 @@ def _trial(path: Path, row: dict[str, Any], scope: Scope) -> Trial:
         strange = [name for name, value in row.items() if not _fits(name, value)]
         if strange:
             raise TypeError(f"{strange[0]} is not {COLUMNS[strange[0]]}")
-        promise = _promise(row) if "format" in row else promise_from(row["promise"], scope)
-        trial = Trial(**{**{name: row[name] for name in FORMER_COLUMNS}, "promise": promise})
+        trial = Trial(**{**{name: row[name] for name in TRIAL_COLUMNS}, "promise": _promise(row)})
         trial.require_whole()
     except (TypeError, ValueError, AttributeError, OverflowError) as reason:
         raise InvalidFile(
@@ -393,7 +372,7 @@ def _trial(path: Path, row: dict[str, Any], scope: Scope) -> Trial:
 
 
 def _promise(row: dict[str, Any]) -> Promise:
-    """Return the promise of a row of format 2."""
+    """Return the promise in a row."""
     given = {name.removeprefix("promise_"): row[name] for name in PROMISE_COLUMNS}
     for name, words in (("kind", KINDS), ("scope", (*SCOPES, None)), ("premise", (*PREMISES, None))):
         if given[name] not in words:

@@ -46,18 +46,17 @@ class Trial(FrozenRecord):
     """The results of one trial. Returns are in the world's units; episodes count from 0; what never happened is None.
 
     A curve has one entry per bin of consecutive episodes, a trace one per checkpoint; tables are laid out row by row.
-    Each field is a column of the trial's file. The columns keep the names that users query: `panel` is the scenario's
-    id, `learner` the agent's id, `told` says whether the agent knows the baseline's value.
+    Each field is a column of the trial's file.
     """
 
     study: str
-    panel: str
-    learner: str
+    scenario: str  # its id
+    agent: str  # its id
     trial: int
     label: str  # what legends call the agent
     digest: str  # of the cell's identity
     promise: Promise
-    told: bool  # does the agent know the baseline's value?
+    knows_baseline_value: bool  # does the agent know the baseline's value?
     H: int
     S: int
     A: int
@@ -129,7 +128,7 @@ class Trial(FrozenRecord):
     @property
     def cell(self) -> str:
         """The id of the cell, scenario/agent."""
-        return f"{self.panel}/{self.learner}"
+        return f"{self.scenario}/{self.agent}"
 
 
 def run_trial(cell: Cell, trial: int) -> Trial:
@@ -293,12 +292,12 @@ def trial_from(cell: Cell, trial: int, built: BuiltScenario, run: Run) -> Trial:
     }
     own: dict[str, Any] = {
         "study": cell.study,
-        "panel": cell.scenario.id,
-        "learner": cell.agent.id,
+        "scenario": cell.scenario.id,
+        "agent": cell.agent.id,
         "trial": trial,
         "label": cell.label,
         "digest": cell.digest,
-        "told": run.knows_baseline_value,
+        "knows_baseline_value": run.knows_baseline_value,
         "floor": built.floor,
         "baseline": built.baseline_value,
         "mean_value": run.mean_value,

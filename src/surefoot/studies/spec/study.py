@@ -5,8 +5,6 @@ settings. Each pair of the two is a cell, `scenario/agent`, which is its permane
 their draws only.
 """
 
-import hashlib
-import json
 import math
 import re
 import stat
@@ -20,6 +18,7 @@ from typing import Any
 
 from surefoot.agents import AGENTS
 from surefoot.agents.replanning import MOST_FACTOR
+from surefoot.base.digest import digest
 from surefoot.base.validation import LONGEST
 from surefoot.bounds import BOUNDS
 from surefoot.errors import InvalidSetting, InvalidStudy
@@ -215,8 +214,6 @@ TABLES = {
     "scenarios.log": LOG_FIELDS,
     "agents": AGENT_FIELDS,
 }
-# Tables of a study's file by their former names, which still work; JSON is written with them (`as_json`).
-FORMER_NAMES = {"panels": "scenarios", "learners": "agents"}
 
 
 @dataclass(frozen=True)
@@ -317,9 +314,7 @@ class Cell:
     def identity(self) -> dict[str, Any]:
         """Return what decides the numbers: no titles, no labels, and the values that are used, wherever they stood."""
         scenario, agent = asdict(self.scenario), asdict(self.agent)
-        where = {key: scenario[key] for key in ("world", "baseline", "floor", "log")}
-        if self.scenario.world_seeds:  # studies that were begun before there were several keep their hashes
-            where["world_seeds"] = scenario["world_seeds"]
+        where = {key: scenario[key] for key in ("world", "world_seeds", "baseline", "floor", "log")}
         who = {key: agent[key] for key in ("agent", "bounds", "scale", "pooled")}
         how = {"seed": self.seed, "delta": self.delta, "episodes": self.episodes, "replan": self.replan}
         return {**where, **who, **how}
@@ -327,7 +322,7 @@ class Cell:
     @cached_property
     def digest(self) -> str:
         """The hash of the identity."""
-        return digest_of(self.identity())
+        return digest(self.identity())
 
 
 @dataclass(frozen=True)
@@ -394,14 +389,6 @@ class Study:
             "agents": [_table(agent, AGENT_FIELDS) for agent in self.agents],
         }
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the table for programs: study.json and `surefoot studies --json`.
-
-        Its keys are part of these formats, so they stay the former ones; `parse_study` reads both.
-        """
-        former = {today: name for name, today in FORMER_NAMES.items()}
-        return {former.get(key, key): value for key, value in self.as_table().items()}
-
     def identity(self) -> dict[str, Any]:
         """Return what decides the numbers of every cell.
 
@@ -412,7 +399,7 @@ class Study:
     @cached_property
     def digest(self) -> str:
         """The hash of the identity."""
-        return digest_of(self.identity())
+        return digest(self.identity())
 
 
 def _table(record: Any, fields: Mapping[str, Field], but: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -428,14 +415,9 @@ def _as_written(key: str, value: Any) -> Any:
     return {value[0]: value[1]} if isinstance(value, tuple) else value
 
 
-def digest_of(identity: Mapping[str, Any]) -> str:
-    """Return a hash that is the same for the same data, whatever the order of keys."""
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-
-
 def parse_study(given: object, where: str) -> Study:
     """Return a study from a table as TOML or JSON gives it; `where` is named in messages."""
-    study = Study(**_read_fields(where, given))
+    study = Study(**read_table(where, given, STUDY_FIELDS))
     runs = len(study.scenarios) * len(study.agents) * study.trials
     if runs > MOST_RUNS:
         raise InvalidStudy(
@@ -452,20 +434,6 @@ def parse_study(given: object, where: str) -> Study:
     if any(cell.episodes == 0 for cell in study.cells):
         raise InvalidStudy(f"{where} does not say how many episodes a run has. Write episodes = ... at its top.")
     return study
-
-
-def _read_fields(where: str, given: object) -> dict[str, Any]:
-    """Return the fields of a study by today's names. Messages name each table as the file does."""
-    names = {today: today for today in STUDY_FIELDS}  # what the file calls each of them
-    for former, today in FORMER_NAMES.items():
-        if isinstance(given, dict) and former in given:
-            if today in given:
-                raise InvalidStudy(
-                    f"{where} has [[{today}]], and [[{former}]], which is its former name. Write [[{today}]]."
-                )
-            names[today] = former
-    found = read_table(where, given, {names[today]: field for today, field in STUDY_FIELDS.items()})
-    return {today: found[name] for today, name in names.items()}
 
 
 def read_study(path: str | Path) -> Study:

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -306,7 +306,14 @@ TOML_VALUES = (
     *('{ name = "queue", H = 1000000000000 }', '["promise", "promise"]', "100000", "1000000000000000", '"usual"'),
 )
 LINES = (
-    *("a" + ".a" * 5000 + " = 1", "[" + "a." * 3000 + "a]", "[[panels]]", "[[learners]]", "[quick]", "[panels.log]"),
+    *(
+        "a" + ".a" * 5000 + " = 1",
+        "[" + "a." * 3000 + "a]",
+        "[[scenarios]]",
+        "[[agents]]",
+        "[quick]",
+        "[scenarios.log]",
+    ),
     "x = 1",
 )
 
@@ -514,14 +521,8 @@ def _learning() -> tuple[object, object]:
     from surefoot.numerics import kernels
 
     agent, none = _agent(), sf.Counts.zeros(_problem())
-    state = State(none, kernels.empty_tally(agent.problem.H, EPISODES, EPISODES), Premises.of(agent))
+    state = State(none, kernels.empty_tally(agent.problem.H, EPISODES, EPISODES), Premises.of(agent, none))
     return state, RunIdentity(agent, ("", ""), agent.floor, EPISODES, 0, none, None)
-
-
-def _marks(run: Any) -> Any:
-    from surefoot.live.saved_state import Marks
-
-    return Marks(run.fingerprint, run.however_long.fingerprint)
 
 
 def _make_learning(folder: Path) -> None:
@@ -530,13 +531,13 @@ def _make_learning(folder: Path) -> None:
     state.tally.totals[0] = 2
     for _ in range(2):
         state.history.add(0.5, True, sf.Plan.plain(sf.uniform(2, 3, 2)))
-    state.save(folder / "file.npz", _marks(run))
+    state.save(folder / "file.npz", run.fingerprint)
 
 
 def _read_learning(folder: Path) -> object:
     state, run = _learning()
     found = state.load(folder / "file.npz", run)
-    found.save(folder / "again.npz", _marks(run))
+    found.save(folder / "again.npz", run.fingerprint)
     return repr(found.counts), found.history.record().mean
 
 
@@ -657,13 +658,13 @@ claims = ["promise"]
 [quick]
 trials = 1
 
-[[panels]]
+[[scenarios]]
 id = "trap"
 world = { name = "random", S = 2, A = 2, H = 2, seed = 1 }
 baseline = { eta = 5.0 }
 floor = { of_baseline = 0.9 }
 
-[[learners]]
+[[agents]]
 id = "stepmix"
 agent = "stepmix"
 bounds = "kl"
