@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from budget import rounds
 from scaling import A, H, world_of
-from settings import SMALL, after, label
+from settings import SMALL, label
 from table import Row, at_most
 
 import surefoot as sf
@@ -45,7 +45,7 @@ def in_blocks() -> Row:
     """10^8 episodes with the paper's constants: a plan lasts for 1 % of them, and its episodes are drawn at once."""
     world = sf.random_mdp(*SMALL, seed=0)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=10.0)
-    agent = sf.StepMix(world.problem, baseline, 2.2, delta=0.1, bounds=sf.Bernstein(), replan=after(0.01))
+    agent = sf.StepMix(world.problem, baseline, 2.2, delta=0.1, bounds=sf.Bernstein(), replan=0.01)
     sf.simulate(world, agent, 2, seed=0)  # compiles
     seconds, run = min((timed(world, agent, MANY) for _ in range(3)), key=lambda pair: pair[0])
     note = f"{run.violations} below the floor, optimistic at {run.first_optimistic:,}"
@@ -65,7 +65,7 @@ def simulated() -> Iterator[Row]:
     pi_b = sf.uniform(world.H, world.S, world.A)
     floor = 0.9 * world.at_start(sf.policy_value(world, pi_b)[0])
     for kind in (sf.EpsMix, sf.StepMix):
-        agent = kind(world.problem, pi_b, floor, delta=0.1, pooled=True, replan=after(SHARE))
+        agent = kind(world.problem, pi_b, floor, delta=0.1, pooled=True, replan=SHARE)
         sf.simulate(world, agent, 40, seed=0)  # compiles
         seconds = min(timed(world, agent, SIMULATED_EPISODES)[0] for _ in range(3))
         item = f"{kind.name}: {SIMULATED_EPISODES} episodes, simulated"
@@ -77,7 +77,7 @@ def taxi() -> Row:
     world = sf.from_gymnasium(env, horizon=30)
     pi_b = sf.uniform(world.H, world.S, world.A)
     floor = world.at_start(sf.policy_value(world, pi_b)[0]) - 20.0
-    agent = sf.EpsMix(world.problem, pi_b, floor, delta=0.1, pooled=True, replan=after(SHARE))
+    agent = sf.EpsMix(world.problem, pi_b, floor, delta=0.1, pooled=True, replan=SHARE)
     sf.learn(env, agent, 30, seed=0, progress=False)  # compiles
     started = time.perf_counter()
     run = sf.learn(env, agent, TAXI_EPISODES, seed=1, progress=False)
@@ -93,7 +93,7 @@ def steps_of_a_learner() -> Iterator[Row]:
     for S in STEP_SIZES:
         world = world_of(S)[0]
         pi_b = sf.uniform(world.H, world.S, world.A)
-        agent = sf.EpsMix(world.problem, pi_b, 0.0, delta=0.1, pooled=True, replan=after(RARELY))
+        agent = sf.EpsMix(world.problem, pi_b, 0.0, delta=0.1, pooled=True, replan=RARELY)
         seconds = step_seconds(world, agent)
         where, note = f"({S:,}, {A}, {H}), three successors", f"{1e6 * seconds:.0f} us"
         if first is None:
@@ -142,7 +142,7 @@ def what_checks_take() -> Iterator[Row]:
     for name, settings in CHECKED:
         world = sf.world(name, **settings)
         given = world.problem, world.baseline, world.suggested_floor
-        agent = sf.EpsMix(*given, delta=0.1, pooled=world.stationary, replan=after(SHARE))
+        agent = sf.EpsMix(*given, delta=0.1, pooled=world.stationary, replan=SHARE)
         episode_seconds(world, agent, 5, checked=True)  # compiles
         best = {True: float("inf"), False: float("inf")}
         for _ in rounds(CHECKED_SECONDS, *CHECKED_ROUNDS):

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 import numpy as np
 from budget import best_of
 from cores import on_cores
-from settings import after
 from table import Row, at_least, at_most, plain
 
 import surefoot as sf
@@ -78,7 +77,7 @@ def measured(S: int) -> dict:
     for name, agent in agents.items():
         agent.decide(agent.evidence(counts))  # compiles
         found[name] = best_of(lambda agent=agent: agent.decide(agent.evidence(counts)), least=REPEATS)
-    agent = dataclasses.replace(agents["EpsMix"], returns=sf.Returns(), replan=after(0.05))
+    agent = dataclasses.replace(agents["EpsMix"], returns=sf.Returns(), replan=0.05)
     if S <= 10_000:
         sf.simulate(world, agent, 40, seed=0)  # compiles: blocks of several episodes, too
         found["episode"] = best_of(lambda: sf.simulate(world, agent, 300, seed=1)) / 300

@@ -11,12 +11,7 @@ SMALL, MIDDLE, LARGE = (5, 5, 3), (20, 5, 10), (100, 5, 20)  # (S, A, H)
 SIZES = (SMALL, MIDDLE, LARGE)
 AGENTS = ("BPIUCBVI", "EpsMix", "StepNoMix", "StepMix")
 DELTA = 0.1
-EVERY_EPISODE = sf.EveryEpisode()
-
-
-def after(share: float):
-    """The rule of replanning after this share of the episodes so far: the one place of the benchmarks that names it."""
-    return sf.Blocks(share)
+EVERY_EPISODE = 0.0
 
 
 class Phase(NamedTuple):

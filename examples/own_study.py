@@ -11,7 +11,7 @@ study = parse_study(
         "question": "What does a higher floor cost?",
         "trials": 5,
         "episodes": 5000,
-        "replan": {"growth": 1.1},
+        "replan": 0.1,
         "scenarios": [
             {"id": "low", "world": {"name": "offers"}, "floor": {"of_baseline": 0.85}},
             {"id": "high", "world": {"name": "offers"}, "floor": {"of_baseline": 0.95}},

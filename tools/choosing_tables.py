@@ -3,7 +3,7 @@
     python tools/choosing_tables.py [--runs 15]
     python tools/choosing_tables.py --only floors --worlds bandit   (these rows alone; the others stay as they are)
 
-A table is what stands between `<!-- table: name -->` and `<!-- end -->`. About five minutes on two cores.
+A table is what stands between `<!-- table: name -->` and `<!-- end -->`. About ten minutes.
 """
 
 import argparse
@@ -18,7 +18,6 @@ from surefoot.simulation.sample_log import draw_episodes
 
 PAGE = Path(__file__).parents[1] / "docs" / "choosing.md"
 DELTA = 0.1
-RULE = sf.Growth(1.1)  # all were measured with it; the default plans less often at first (docs/scaling.md)
 EPISODES = 20_000
 NAMES = ("dosing", "queue", "offers", "media-buffer", "river-swim", "deep-sea")
 CONTEXTS, ACTIONS = 30, 4
@@ -82,7 +81,7 @@ class Measured:
         """Play them, each with counts of its own where `warm` makes some."""
         self.episodes = episodes
         if warm is None:
-            self.all = sf.simulate_many(world, agent, episodes, seeds, jobs=2)
+            self.all = sf.simulate_many(world, agent, episodes, seeds)
         else:
             self.all = [sf.simulate(world, agent, episodes, seed, counts=warm(seed)) for seed in seeds]
         Measured.violations += sum(run.violations for run in self.all)
@@ -129,12 +128,7 @@ def agents(runs):
             masked = "mask" in more
             known = world.with_support() if masked else world
             about = (known.problem.forget(rewards=True) if name == "bandit" else known.problem) if masked else problem
-            settings = {
-                "delta": DELTA,
-                "pooled": True,
-                "replan": RULE,
-                **{key: more[key] for key in more if key != "mask"},
-            }
+            settings = {"delta": DELTA, "pooled": True, **{key: more[key] for key in more if key != "mask"}}
             found.append(Measured(known, kind(about, baseline, floor, **settings), episodes, range(runs)))
         waiting.append(row(name, *(one.waiting for one in found)))
         regret.append(row(name, *(one.regret for one in found)))
@@ -154,7 +148,7 @@ def logs(runs):
     yield from heading("world", "evidence of the log", *(f"{n:,} logged" for n in sizes))
     for name in (name for name in ("dosing", "queue", "offers") if name in Measured.worlds):
         world = sf.world(name)
-        agent = sf.EpsMix(world.problem, world.baseline, world.suggested_floor, delta=DELTA, pooled=True, replan=RULE)
+        agent = sf.EpsMix(world.problem, world.baseline, world.suggested_floor, delta=DELTA, pooled=True)
         for with_returns in (False, True):
             cells = []
             for n in sizes:
@@ -187,7 +181,7 @@ def floors(runs):
                 if floor == "":
                     cells.append("negative rewards")
                     continue
-                agent = sf.EpsMix(problem, baseline, floor, delta=DELTA, pooled=True, replan=RULE)
+                agent = sf.EpsMix(problem, baseline, floor, delta=DELTA, pooled=True)
                 found = Measured(world, agent, episodes, range(runs))
                 cells.append(f"{found.waiting}; {found.regret}")
             yield row(name, f"{amount(loss * value, problem)} ({100 * loss:g} %)", *cells)
@@ -200,7 +194,7 @@ def deltas(runs):
     for name, world, problem, baseline, _, floor, episodes in cases():
         if name not in ("dosing", "queue", "offers", "bandit"):
             continue
-        some = [sf.EpsMix(problem, baseline, floor, delta=delta, pooled=True, replan=RULE) for delta in given]
+        some = [sf.EpsMix(problem, baseline, floor, delta=delta, pooled=True) for delta in given]
         yield row(name, *(Measured(world, agent, episodes, range(runs)).waiting for agent in some))
 
 

@@ -4,14 +4,11 @@ from .agents import DOPE as DOPE
 from .agents import UCBVI as UCBVI
 from .agents import Agent as Agent
 from .agents import Below as Below
-from .agents import Blocks as Blocks
 from .agents import BPIUCBVIMenard as BPIUCBVIMenard
 from .agents import BudgetExploration as BudgetExploration
 from .agents import ConservativeUCBVI as ConservativeUCBVI
 from .agents import CountingAgent as CountingAgent
 from .agents import EpsMix as EpsMix
-from .agents import EveryEpisode as EveryEpisode
-from .agents import Growth as Growth
 from .agents import OptPessLP as OptPessLP
 from .agents import Plan as Plan
 from .agents import Promise as Promise

@@ -177,8 +177,8 @@ def test_a_forecast_takes_the_same_for_the_world(word, in_lists):
 def test_a_forecast_from_lists_is_that_from_tables(in_lists):
     made = world("plain")
     pi_b = sf.uniform(H, S, A)
-    floor, rule = 0.8 * sf.policy_value(made, pi_b)[0, 0], sf.Growth(1.1, 3, 0.05)
-    agent = sf.EpsMix(made.problem, pi_b, floor, delta=0.1, pooled=True, replan=rule)
+    floor = 0.8 * sf.policy_value(made, pi_b)[0, 0]
+    agent = sf.EpsMix(made.problem, pi_b, floor, delta=0.1, pooled=True)
     counts = seen(made, made.problem, True, 20)
     entries = counts.entries
     one = sf.forecast(agent, counts=counts).outlooks[0]

@@ -1,4 +1,4 @@
-"""`replan=Blocks(share)`: `simulate` draws whole blocks at once, with the law of the episode-by-episode loop.
+"""With a share above 0 `simulate` draws whole blocks at once, with the law of the episode-by-episode loop.
 
 The test of the law: 200 runs of each driver with different seeds. Each run is described by its regret, its first
 mixture and first optimistic episode, its episodes per source, all transition counts, first states, sums of rewards,
@@ -10,14 +10,10 @@ the loops' labels are permuted 1,999 times.
   runs. The controls show what that means: three wrong drawers of blocks are rejected.
 """
 
-import json
-
 import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents import schedule
-from surefoot.agents.replanning import Deadline
 from surefoot.base.nodes import EPISODE, spread
 from surefoot.simulation import loops, simulate
 
@@ -65,10 +61,10 @@ LONG = ("coin", "coin, no returns", "next states")  # these are for `make test-f
 
 
 def played_one_by_one(world, agent, assert_same_run):
-    """200 runs that are played episode by episode: by the fused loop, whose bits are the plain loop's (compared below
-    for every kind of knowledge, and here again for every tenth run)."""
+    """200 runs that are played episode by episode in compiled code, whose bits are the plain loop's (compared below for
+    every kind of knowledge, and here again for every tenth run)."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops._fused)
+        patch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops.plan_by_plan)
         runs = [sf.simulate(world, agent, EPISODES, seed=seed) for seed in range(RUNS)]
     for seed in range(0, RUNS, 10):
         assert_same_run(runs[seed], sf.simulate_reference(world, agent, EPISODES, seed=seed))
@@ -83,7 +79,7 @@ def played(request, case_of, assert_same_run):
     """200 runs, episode by episode."""
     kind, learner, pooled, share, returns = CASES[request.param]
     case = case_of(kind, pooled)
-    settings = {"delta": 0.3, "pooled": pooled, "replan": sf.Blocks(share), "returns": returns}
+    settings = {"delta": 0.3, "pooled": pooled, "replan": share, "returns": returns}
     agent = learner(case.problem, case.baseline, case.floor, **settings)
     return case.world, agent, played_one_by_one(case.world, agent, assert_same_run)
 
@@ -161,26 +157,11 @@ def test_returns_that_are_spread_otherwise_are_rejected(played, monkeypatch):
     assert (p_value(described(runs), drawn(world, agent)) <= LEVEL) == (agent.returns is not None)
 
 
-def test_drawing_past_the_crossing_is_rejected(case_of, assert_same_run, monkeypatch):
-    """Control: under a growth rule the end of a plan depends on what is drawn. Blocks as long as a plan of that kind
-    usually lasts have another law, though every single episode is drawn rightly."""
-    case = case_of("unknown-random", False)
-    settings = {"delta": 0.3, "returns": sf.Returns()}
-    growth = sf.StepMix(case.problem, case.baseline, case.floor, replan=sf.Growth(2.0), **settings)
-    runs = played_one_by_one(case.world, growth, assert_same_run)
-    other = [sf.simulate(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS, 2 * RUNS)]
-    assert p_value(described(runs), described(other)) > LEVEL
-    monkeypatch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops._block_by_block)
-    as_long = lambda rule, counts, *given: Deadline(max(1, 2 * counts.episodes), np.zeros((0, 0)), None, 0)  # noqa: E731
-    monkeypatch.setattr(schedule, "deadline", as_long)
-    assert p_value(described(runs), drawn(case.world, growth)) <= LEVEL
-
-
 @pytest.mark.parametrize("share", [0.01, 0.3, 1.0])
 def test_a_block_is_as_long_in_both(share, case_of, monkeypatch):
     """The episodes before which a plan is made are the same, whatever comes out."""
     case = case_of("plain", False)
-    agent = sf.StepMix(case.problem, case.baseline, case.floor, replan=sf.Blocks(share))
+    agent = sf.StepMix(case.problem, case.baseline, case.floor, replan=share)
     planned = []
     plan = sf.StepMix.plan
 
@@ -208,7 +189,7 @@ def test_blocks_of_many_episodes_add_up(case_of):
     off by 0.15 is missed with less than 0.01.
     """
     case = case_of("all-together", False)
-    agent = sf.EpsMix(case.problem, case.baseline, case.floor, replan=sf.Blocks(0.5), returns=sf.Returns())
+    agent = sf.EpsMix(case.problem, case.baseline, case.floor, replan=0.5, returns=sf.Returns())
     K = 10**6 + 7
     run = sf.simulate(case.world, agent, K, seed=0)
     counts = run.counts
@@ -225,31 +206,18 @@ def test_blocks_of_many_episodes_add_up(case_of):
     assert run.violations == 0
 
 
-@pytest.mark.parametrize(
-    ("pooled", "rule"), [(False, sf.Blocks(0.2)), (True, sf.Blocks(0.2)), (True, sf.Blocks(0.2, at_least=11))], ids=str
-)
-def test_the_compiled_loop_plays_blocks_to_the_bit(kind, pooled, rule, case_of, assert_same_run, monkeypatch):
-    """The fused loop can play blocks, too, episode by episode: then its bits are the plain loop's, and not the block
+@pytest.mark.parametrize("pooled", [False, True])
+def test_plans_played_one_by_one_are_the_plain_loop(kind, pooled, case_of, assert_same_run, monkeypatch):
+    """Compiled code can play the episodes of a plan one by one: then its bits are the plain loop's, and not the block
     drawer's (control)."""
     case = case_of(kind, pooled)
-    settings = {"delta": 0.3, "pooled": pooled, "replan": rule}
+    settings = {"delta": 0.3, "pooled": pooled, "replan": 0.2}
     agent = sf.EpsMix(case.problem, case.baseline, case.floor, **settings)
     plain = sf.simulate_reference(case.world, agent, 150, seed=2)
     assert sf.simulate(case.world, agent, 150, seed=2).counts != plain.counts
-    monkeypatch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops._fused)
+    monkeypatch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops.plan_by_plan)
     assert_same_run(sf.simulate(case.world, agent, 150, seed=2), plain)
     assert plain.off_baseline is not None
-
-
-@pytest.mark.parametrize("simulated", [sf.simulate, sf.simulate_reference])
-def test_a_block_has_a_smallest_length(simulated, case_of, tmp_path):
-    """Plans of 200 episodes, in the ledger: 30 apart while a fifth of the episodes is less than 30."""
-    case = case_of("plain", False)
-    settings = {"delta": 0.3, "replan": sf.Blocks(0.2, at_least=30)}
-    agent = sf.StepMix(case.problem, case.baseline, case.floor, **settings)
-    simulated(case.world, agent, 260, seed=2, ledger=tmp_path / "ledger")
-    records = [json.loads(line) for line in (tmp_path / "ledger").read_text().splitlines()]
-    assert [record["episodes"] for record in records[1:-1]] == [0, 30, 60, 90, 120, 150, 180, 216]
 
 
 @pytest.fixture(scope="module")
@@ -259,8 +227,7 @@ def literal():
     baseline = sf.boltzmann(sf.solve(world).Q, eta=10.0)
 
     def build(share, scale=1.0):
-        rule = sf.Blocks(share)
-        return sf.StepMix(world.problem, baseline, 2.0, delta=0.1, bounds=sf.Bernstein(scale), replan=rule)
+        return sf.StepMix(world.problem, baseline, 2.0, delta=0.1, bounds=sf.Bernstein(scale), replan=share)
 
     return world, build
 
@@ -290,7 +257,7 @@ def test_blocks_of_a_hundredth_are_later_by_their_rule(literal, monkeypatch):
     run = sf.simulate(world, build(0.01), 10**8, seed=0)
     assert run.violations == 0
     assert run.off_baseline == pytest.approx(2.79e6, rel=0.02)
-    monkeypatch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops._fused)
+    monkeypatch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops.plan_by_plan)
     loop = sf.simulate(world, build(0.01), 7 * 10**6, seed=1)
     assert run.off_baseline == pytest.approx(loop.off_baseline, rel=0.02)
     assert run.first_optimistic == pytest.approx(loop.first_optimistic, rel=0.02)

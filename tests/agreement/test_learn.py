@@ -860,6 +860,23 @@ def test_the_coin_is_tossed_once_an_episode():
     assert 15 < sum(sides) < 45  # 30 expected; 4 standard deviations are 15.5
 
 
+def test_a_run_goes_on_with_the_share_it_began_with(tmp_path):
+    """When it replans decides what is played next, also where it is an agent inside that does."""
+    env, world, _ = walk()
+    given = (world.problem, sf.embed_policy(world.problem, np.full((2, 2), 0.5)), 1.5)
+
+    def built(outer, inner):
+        learner = sf.BPIUCBVI(world.problem, pooled=True, replan=inner)
+        return sf.BudgetExploration(*given, pooled=True, learner=learner, replan=outer)
+
+    path = tmp_path / "run.npz"
+    run = sf.learn(env, built(0.1, 0.1), 20, 3, save=path, progress=False)
+    for other in (built(0.1, None), built(None, 0.1)):
+        with pytest.raises(sf.InvalidFile, match="belongs to another run"):
+            sf.learn(env, other, 20, 3, save=path, resume=True, progress=False)
+    assert sf.learn(env, built(0.1, 0.1), 20, 3, save=path, resume=True, progress=False).counts == run.counts
+
+
 def test_one_process_at_a_time_goes_on_with_a_run(tmp_path, assert_same_run):
     """A second call during an episode is refused and changes nothing: the run ends as it does without one."""
     refused = []

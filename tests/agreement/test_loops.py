@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,8 @@ import pytest
 import surefoot as sf
 from surefoot.agents import SpliceAgent
 from surefoot.numerics.kernels import bets
-from surefoot.simulation.loops import RunContext, loop_for
+from surefoot.simulation import simulate
+from surefoot.simulation.loops import RunContext, loop_for, plan_by_plan
 from surefoot.simulation.setup import check_setup
 
 SPLICES = sorted(name for name, kind in sf.AGENTS.items() if issubclass(kind, SpliceAgent))
@@ -69,14 +69,13 @@ def test_plain_is_fused(name, sizes, long, assert_same_run):
 
 @pytest.mark.parametrize("name", SPLICES)
 @pytest.mark.parametrize("sizes", [(5, 5, 3), (3, 2, 5), (1, 1, 1), (1, 4, 2)])
-@pytest.mark.parametrize("rule", [None, sf.Growth(1.1)], ids=["default", "growth"])
 @pytest.mark.parametrize("episodes", [250, pytest.param(600, marks=pytest.mark.full)])
-def test_plain_is_fused_with_kl(name, sizes, rule, episodes, assert_same_run):
+def test_plain_is_fused_with_kl(name, sizes, episodes, assert_same_run):
     S, A, H = sizes
     world = sf.random_mdp(S=S, A=A, H=H, seed=3)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
     floor = 0.97 * sf.policy_value(world, baseline)[0, 0]
-    agent = build(name, world, baseline, floor, bounds=sf.KL(), delta=0.1, replan=rule)
+    agent = build(name, world, baseline, floor, bounds=sf.KL(), delta=0.1, replan=0.0)
     fused = sf.simulate(world, agent, episodes, seed=11, floor=floor)
     assert_same_run(fused, sf.simulate_reference(world, agent, episodes, seed=11, floor=floor))
     assert fused.sources["optimistic"] > 0
@@ -85,45 +84,31 @@ def test_plain_is_fused_with_kl(name, sizes, rule, episodes, assert_same_run):
 
 
 @pytest.mark.parametrize("name", ["stepmix", "epsmix"])
-@pytest.mark.parametrize("rule", [sf.Growth(1.1, 3), sf.Growth(1.5, 20), sf.Growth(1.1, 1, 0.05)], ids=str)
-def test_every_loop_keeps_a_plan_for_as_long(name, rule, tmp_path, assert_same_run):
-    """In Python, plan by plan (with a ledger) and all in compiled code. Control: a plan may end before."""
+def test_every_loop_plans_before_every_episode(name, tmp_path, assert_same_run):
+    """In Python, plan by plan (with a ledger) and all in compiled code. Control: a plan may be in force for longer."""
     world = sf.random_mdp(S=5, A=5, H=3, seed=3)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
-    agent = build(name, world, baseline, 0.97 * sf.policy_value(world, baseline)[0, 0], delta=0.1, replan=rule)
+    agent = build(name, world, baseline, 0.97 * sf.policy_value(world, baseline)[0, 0], delta=0.1, replan=0.0)
     fused = sf.simulate(world, agent, 300, seed=7)
     assert_same_run(fused, sf.simulate_reference(world, agent, 300, seed=7))
     assert_same_run(fused, sf.simulate(world, agent, 300, seed=7, ledger=tmp_path / "plans.ledger"))
     assert fused.sources["optimistic"] > 0
-    sooner = replace(agent, replan=sf.Growth(rule.factor))
-    assert sf.simulate(world, sooner, 300, seed=7).counts != fused.counts
+    longer = replace(agent, replan=0.1)
+    assert sf.simulate_reference(world, longer, 300, seed=7).counts != fused.counts
 
 
-@pytest.mark.parametrize("rule", [sf.Growth(1.1, at_least=4), sf.Growth(1.3)], ids=str)
-def test_a_learner_plans_when_both_hold(rule):
-    """So many episodes were played, and something has grown: counted here by hand, from what was observed."""
-    world, rng = sf.world("dosing"), np.random.default_rng(3)
-    agent = sf.EpsMix(world.problem, world.baseline, world.suggested_floor, pooled=True, replan=rule)
-    learner = sf.Learner(agent, seed=1)
-    visits, baseline_episodes = Counter(), 0
-    then, planned, seen = None, 0, []
-    for k in range(150):
-        plan = learner.begin()
-        now = {**visits, "returns": baseline_episodes}
-        grown = then is None or any(n >= max(then.get(x, 0) + 1, rule.factor * then.get(x, 0)) for x, n in now.items())
-        due = then is None or (k >= planned + rule.at_least and grown)
-        assert (plan is not (seen[-1] if seen else None)) == due, k
-        if due:
-            then, planned = now, k
-            seen.append(plan)
-        for _ in range(world.H):
-            s = learner.state
-            a = learner.act()
-            visits[s, a] += 1
-            learner.observe(world.draw_next(0, s, a, rng))
-        learner.end()
-        baseline_episodes = int(learner.counts.baseline_returns[0])
-    assert 20 < len(seen) < 100
+@pytest.mark.parametrize("name", ["stepmix", "epsmix"])
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
+def test_plans_played_in_compiled_code_are_the_plain_loop(name, share, assert_same_run):
+    """Episode by episode, for as long as each is in force."""
+    world = sf.random_mdp(S=5, A=5, H=3, seed=3)
+    baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
+    agent = build(name, world, baseline, 0.97 * sf.policy_value(world, baseline)[0, 0], delta=0.1, replan=share)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulate, "loop_for", lambda agent, ledger=None: plan_by_plan)
+        compiled = sf.simulate(world, agent, 300, seed=7)
+    assert_same_run(compiled, sf.simulate_reference(world, agent, 300, seed=7))
+    assert compiled.sources["optimistic"] > 0
 
 
 @pytest.mark.parametrize("name", SPLICES)
@@ -201,16 +186,16 @@ baseline = sf.boltzmann(sf.solve(world).Q, eta=10.0)
 for name in {names}:
     for bounds in (sf.Bernstein(), sf.KL()):
         agent = (
-            sf.BPIUCBVI(world.problem, bounds=bounds)
+            sf.BPIUCBVI(world.problem, bounds=bounds, replan=0.0)
             if name == "bpi-ucbvi"
-            else sf.AGENTS[name](world.problem, baseline, 2.0, bounds=bounds)
+            else sf.AGENTS[name](world.problem, baseline, 2.0, bounds=bounds, replan=0.0)
         )
         sf.simulate(world, agent, 5, seed=0)
         sf.simulate_reference(world, agent, 5, seed=0)
 # Rewards that are one row for all steps, and not known: their bounds are one for each.
 stationary = sf.random_mdp(5, 5, 3, seed=0, stationary=True)
 hidden = stationary.problem.forget(rewards=True)
-sf.simulate(stationary, sf.StepMix(hidden, sf.uniform(3, 5, 5), 0.1), 5, seed=0)
+sf.simulate(stationary, sf.StepMix(hidden, sf.uniform(3, 5, 5), 0.1, replan=0.0), 5, seed=0)
 sf.policy_value(world, np.array(baseline))
 sf.policy_value(world, baseline.tolist())
 families = (episodes.run_episodes, splices.bound_splices, evidence.refresh_all)

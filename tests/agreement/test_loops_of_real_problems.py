@@ -1,5 +1,6 @@
-"""The fused loop is the plain loop to the last bit: for every rule of replanning, every kind of knowledge, every
-setting. (Blocks are drawn at once, with the same law and other bits: see test_blocks.py.)"""
+"""The fused loop is the plain loop to the last bit: for every kind of knowledge, every setting; and so is the loop that
+plays each plan in compiled code, for as long as it is in force. (Blocks are drawn at once, with the same law and other
+bits: see test_blocks.py.)"""
 
 from itertools import product
 
@@ -8,10 +9,11 @@ import pytest
 
 import surefoot as sf
 from surefoot.bounds.certificate import fingerprint_of
+from surefoot.simulation import loops, simulate
 
 EPISODES = 100
 MORE = {"one-start-unknown": 130, "all-together": 130}  # here the first mixture may come later, in episode 125 at most
-RULES = (sf.EveryEpisode(), sf.Growth(1.1), sf.Growth(2.0))
+SHARES = (0.0, 0.1, 1.0)
 
 
 def certificate(case, value):
@@ -38,9 +40,17 @@ def build(kind, case, pooled, replan, **changes):
     return kind(case.problem, case.baseline, settings.pop("floor", case.floor), **settings)
 
 
+def one_by_one(world, agent, episodes, **settings):
+    """A run whose episodes are played one by one in compiled code: planned there, too, before every episode."""
+    loop = loops.plan_by_plan if agent.replan_share > 0.0 else loops.fused
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulate, "loop_for", lambda agent, ledger=None: loop)
+        return sf.simulate(world, agent, episodes, seed=3, **settings)
+
+
 def assert_loops_agree(world, agent, assert_same_run, episodes=EPISODES, **settings):
     """The run, after comparing both; counts are compared array by array, beyond their ==."""
-    fused = sf.simulate(world, agent, episodes, seed=3, **settings)
+    fused = one_by_one(world, agent, episodes, **settings)
     plain = sf.simulate_reference(world, agent, episodes, seed=3, **settings)
     assert_same_run(fused, plain)
     one, other = fused.counts.arrays(), plain.counts.arrays()
@@ -51,15 +61,15 @@ def assert_loops_agree(world, agent, assert_same_run, episodes=EPISODES, **setti
 
 
 LEARNERS = (sf.StepMix, sf.EpsMix, sf.StepNoMix, sf.BPIUCBVI)
-PAIRS = [(i, j) for i in range(len(RULES)) for j in range(len(LEARNERS))]
+PAIRS = [(i, j) for i in range(len(SHARES)) for j in range(len(LEARNERS))]
 
 
 def assert_plain_is_fused(kind, pooled, pairs, case_of, assert_same_run):
-    """With these pairs of a rule of replanning and a learner."""
+    """With these pairs of a share and a learner."""
     case, episodes = case_of(kind, pooled), MORE.get(kind, EPISODES)
     seen = dict.fromkeys(("baseline", "mixture", "optimistic"), 0)
     for i, j in pairs:
-        replan, learner = RULES[i], LEARNERS[j]
+        replan, learner = SHARES[i], LEARNERS[j]
         agent = build(learner, case, pooled, replan)
         run = assert_loops_agree(case.world, agent, assert_same_run, episodes, floor=case.floor)
         if learner in (sf.StepMix, sf.EpsMix):
@@ -75,10 +85,10 @@ def assert_plain_is_fused(kind, pooled, pairs, case_of, assert_same_run):
 
 @pytest.mark.parametrize("pooled", [False, True])
 def test_plain_is_fused(kind, pooled, case_of, assert_same_run):
-    """All learners and rules of replanning, for what this learner knows; all three exits are taken. Half of the pairs
-    of rule and learner are played step by step, the other half pooled."""
+    """All learners and shares, for what this learner knows; all three exits are taken. Half of the pairs of share and
+    learner are played step by step, the other half pooled."""
     half = [(i, j) for i, j in PAIRS if (i + j) % 2 == pooled]
-    assert {i for i, _ in half} == set(range(len(RULES)))
+    assert {i for i, _ in half} == set(range(len(SHARES)))
     assert {j for _, j in half} == set(range(len(LEARNERS)))
     assert_plain_is_fused(kind, pooled, half, case_of, assert_same_run)
 
@@ -86,7 +96,7 @@ def test_plain_is_fused(kind, pooled, case_of, assert_same_run):
 @pytest.mark.full
 @pytest.mark.parametrize("pooled", [False, True])
 def test_plain_is_fused_for_every_pair(kind, pooled, case_of, assert_same_run):
-    """Every rule with every learner, step by step and pooled."""
+    """Every share with every learner, step by step and pooled."""
     assert_plain_is_fused(kind, pooled, PAIRS, case_of, assert_same_run)
 
 
@@ -95,22 +105,21 @@ def test_plain_is_fused_for_every_pair(kind, pooled, case_of, assert_same_run):
 @pytest.mark.parametrize("kind", ["plain", "by-next-state", "all-together"])
 def test_plain_is_fused_with_every_setting(kind, setting, every, case_of, assert_same_run):
     """What else is known of the baseline, other floors, other weights: and each of them does change the run. Learner,
-    rule and pooling are met in every pair of two of them; all three together, if `every`."""
+    share and pooling are met in every pair of two of them; all three together, if `every`."""
     changed = []
     for j, (learner, i, pooled) in enumerate(product((sf.StepMix, sf.EpsMix), (0, 1), (False, True))):
         if not every and j.bit_count() % 2:
             continue
-        case, replan = case_of(kind, pooled), RULES[i]
+        case, replan = case_of(kind, pooled), SHARES[i]
         agent = build(learner, case, pooled, replan, **SETTINGS[setting](case))
         run = assert_loops_agree(case.world, agent, assert_same_run)
-        without = sf.simulate(case.world, build(learner, case, pooled, replan), EPISODES, seed=3)
+        without = one_by_one(case.world, build(learner, case, pooled, replan), EPISODES)
         changed.append(run.regret != without.regret and run.off_baseline is not None)
     assert any(changed)
 
 
-@pytest.mark.parametrize("replan", RULES[1:])
+@pytest.mark.parametrize("replan", SHARES)
 def test_plain_is_fused_with_the_papers_bounds(replan, case_of, assert_same_run):
-    """Growth is for any bounds."""
     case = case_of("plain", False)
     for learner in (sf.StepMix, sf.EpsMix, sf.StepNoMix, sf.BPIUCBVI):
         agent = build(learner, case, False, replan, bounds=sf.Bernstein(1e-4))
@@ -119,7 +128,7 @@ def test_plain_is_fused_with_the_papers_bounds(replan, case_of, assert_same_run)
 
 
 @pytest.mark.parametrize("pooled", [False, True])
-@pytest.mark.parametrize("replan", RULES)
+@pytest.mark.parametrize("replan", SHARES)
 def test_plain_is_fused_from_warm_counts(replan, pooled, case_of, assert_same_run):
     """Counts to start from are copied, and both loops go on from all of them: visits, rewards, starts, returns."""
     case = case_of("all-together", pooled)
@@ -133,27 +142,27 @@ def test_plain_is_fused_from_warm_counts(replan, pooled, case_of, assert_same_ru
     assert before.spread_episodes == before.baseline_returns[0]
     assert (run.counts.return_weights >= before.return_weights).all()
     assert (run.counts.x_sa >= before.x_sa).all()
-    assert run.counts != sf.simulate(case.world, agent, 60, seed=3).counts.merge(before)  # control: warmth matters
+    assert run.counts != one_by_one(case.world, agent, 60).counts.merge(before)  # control: warmth matters
 
 
-def test_rules_and_seeds_tell_runs_apart(case_of):
-    """Control: what is compared above differs between rules, between seeds, and between kinds of knowledge."""
+def test_shares_and_seeds_tell_runs_apart(case_of):
+    """Control: what is compared above differs between shares, between seeds, and between kinds of knowledge."""
     case = case_of("all-together", False)
-    runs = [sf.simulate(case.world, build(sf.StepMix, case, False, rule), EPISODES, seed=3) for rule in RULES]
-    runs.append(sf.simulate(case.world, build(sf.StepMix, case, False, RULES[0]), EPISODES, seed=4))
+    runs = [one_by_one(case.world, build(sf.StepMix, case, False, share), EPISODES) for share in SHARES]
+    runs.append(sf.simulate(case.world, build(sf.StepMix, case, False, SHARES[0]), EPISODES, seed=4))
     for i, one in enumerate(runs):
         for other in runs[:i]:
             assert one.counts != other.counts
             assert one.regret != other.regret
     told = case._replace(problem=case.world.problem)
-    knows = sf.simulate(case.world, build(sf.StepMix, told, False, RULES[0]), EPISODES, seed=3)
+    knows = sf.simulate(case.world, build(sf.StepMix, told, False, SHARES[0]), EPISODES, seed=3)
     assert not np.array_equal(knows.counts.n_sas, runs[0].counts.n_sas)
 
 
 def test_a_reward_that_is_known_is_drawn_all_the_same(case_of):
     """Random rewards cost a random number whoever looks: without them the same seed gives another run."""
     case = case_of("by-next-state-random", False)
-    agent = build(sf.StepMix, case, False, RULES[0])
+    agent = build(sf.StepMix, case, False, SHARES[0])
     known = sf.TabularMDP(case.world.P, r_next=case.world.problem.r_next_rows.reshape(3, 3, 2, 3), s1=1)
     one, other = (sf.simulate(world, agent, EPISODES, seed=3) for world in (case.world, known))
     assert one.counts != other.counts

@@ -47,7 +47,7 @@ def build(learner, case, pooled, floor, **settings):
 
 def data_of(case, pooled, **settings):
     """Counts of the first episode in which StepMix mixes, and of forty episodes."""
-    agent = build(sf.StepMix, case, pooled, case.floor, replan=sf.EveryEpisode(), **settings)
+    agent = build(sf.StepMix, case, pooled, case.floor, replan=0.0, **settings)
     first = sf.simulate(case.world, agent, 160, seed=3).first_mixture
     for episodes in (first, 40):
         run = episodes and sf.simulate(case.world, agent, episodes, seed=3)

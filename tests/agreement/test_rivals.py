@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.rivals import reward_free_safe
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.numerics.lp import best_in_box, best_occupancy
+from surefoot.simulation import loops, simulate
 
 K = 10**5  # episodes inside the logarithms
 NAMES = ("dope", "optpess-lp", "budget-exploration", "told", "conservative-ucbvi", "ucbvi", "thompson", "own")
-RULES = {"every episode": sf.EveryEpisode(), "growth": sf.Growth(1.1)}
-BY_ITERATIONS = sf.Blocks(0.01, per_iteration=0.5)
+SHARES = {"every episode": 0.0, "blocks": 0.1}
 LP_AGENTS = {"dope": sf.DOPE, "optpess-lp": sf.OptPessLP}
 
 
@@ -74,7 +73,7 @@ def same(assert_same_run):
 
     def compare(one, other):
         assert_same_run(one, other)
-        for field in ("min_cumulative", "told", "budget", "baseline_cost", "max_cost"):
+        for field in ("min_cumulative", "knows_baseline_value", "budget", "baseline_cost", "max_cost"):
             assert getattr(one, field) == getattr(other, field), field
         assert one.counts.returns_of == other.counts.returns_of
         if one.counts.basis is None or other.counts.basis is None:
@@ -109,12 +108,19 @@ def same_plan(one, other):
 def compiled(name, pooled, rule):
     """300 episodes of an agent, in compiled code."""
     world, _, _, floor = setting(pooled)
-    return sf.simulate(world, build(name, pooled, RULES[rule]), 300, seed=4, floor=floor)
+    return one_by_one(world, build(name, pooled, SHARES[rule]), 300, seed=4, floor=floor)
+
+
+def one_by_one(world, agent, episodes, **settings):
+    """A run whose episodes are played one by one in compiled code, for as long as each plan is in force."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops.plan_by_plan)
+        return sf.simulate(world, agent, episodes, **settings)
 
 
 def cases_of(names):
     """Each agent with each rule, step by step and pooled; of these four, two in the quick suite, which cover both."""
-    for (i, name), (j, rule), pooled in product(enumerate(names), enumerate(RULES), (False, True)):
+    for (i, name), (j, rule), pooled in product(enumerate(names), enumerate(SHARES), (False, True)):
         marks = () if (i + j + pooled) % 2 == 0 else pytest.mark.full
         yield pytest.param(name, rule, pooled, marks=marks, id=f"{pooled}-{rule}-{name}")
 
@@ -122,7 +128,7 @@ def cases_of(names):
 @pytest.mark.parametrize(("name", "rule", "pooled"), list(cases_of(NAMES)))
 def test_plain_is_compiled(name, rule, pooled, same):
     world, _, _, floor = setting(pooled)
-    agent = build(name, pooled, RULES[rule])
+    agent = build(name, pooled, SHARES[rule])
     run = compiled(name, pooled, rule)
     same(run, sf.simulate_reference(world, agent, 300, seed=4, floor=floor))
     assert run.off_baseline is not None
@@ -132,74 +138,28 @@ def test_plain_is_compiled(name, rule, pooled, same):
     if name in ("budget-exploration", "told", "conservative-ucbvi"):
         assert run.counts.account[0] == run.sources["baseline"]
         assert run.counts.account[1] == run.sources["optimistic"]
-    if rule == "growth":  # control: the comparison tells runs apart
+    if rule == "every episode":
+        same(run, sf.simulate(world, agent, 300, seed=4, floor=floor))
+    else:  # control: the comparison tells runs apart
         with pytest.raises(AssertionError):
-            same(run, sf.simulate(world, agent, 300, seed=5, floor=floor))
+            same(run, one_by_one(world, agent, 300, seed=5, floor=floor))
 
 
 @pytest.mark.parametrize("name", ["dope", "budget-exploration", "conservative-ucbvi", "own"])
-def test_the_rules_of_replanning_differ(name):
-    """Control: what is compared above depends on when plans are made."""
-    every, growth = (compiled(name, False, rule) for rule in RULES)
-    assert every.counts != growth.counts
-
-
-@pytest.mark.parametrize("name", LP_AGENTS)
-def test_a_plan_is_kept_for_its_iterations(name):
-    """In a simulation, which otherwise plans more often, and in a learner, to the episode."""
-    world, _, _, floor = setting(False)
-    agent = build(name, replan=BY_ITERATIONS)
-    run = sf.simulate(world, agent, 300, seed=4, floor=floor)
-    at_once = sf.simulate(world, build(name, replan=sf.Blocks(0.01)), 300, seed=4, floor=floor)
-    assert run.counts != at_once.counts
-    learner, played = sf.Learner(agent, 5, run.counts.copy()), []
-    while len(set(map(id, played))) < 4:
-        continue_plan(learner, world, 1)
-        played.append(learner.plan)
-    second, third = list(dict.fromkeys(played))[1:3]
-    for plan in (second, third):  # each is played to its end
-        length = 1 + int(0.5 * plan.iterations)
-        assert length > 10
-        assert sum(other is plan for other in played) == length
-
-
-def test_the_iterations_of_an_agent_inside_count():
-    world, _, _, floor = setting(False)
-    inside = build("optpess-lp")
-    counts = sf.simulate(world, inside, 300, seed=4, floor=floor).counts.copy()
-    counts.basis = None
-    agent = sf.BudgetExploration(world.problem, inside.baseline, floor, learner=inside)
-    assert agent.plan(counts).iterations == inside.plan(counts).iterations > 20
-    assert agent.plan_reference(counts).iterations == inside.plan(counts).iterations
-
-
-@pytest.mark.parametrize(("scale", "programs"), [(1.0, 1), (1e-9, 2)])
-def test_the_iterations_of_exploration_without_rewards_count(scale, programs, monkeypatch):
-    """Those of both linear programs, where the model is known well enough; and of one that fails."""
-    world, _, _, floor = setting(False)
-    agent, solved, status = build("reward-free-safe", scale=scale), [], "optimal"
-    counts = sf.simulate(world, agent, 400, seed=4, floor=floor).counts
-
-    def solving(*given):
-        solved.append(best_occupancy(*given)._replace(status=status))
-        return solved[-1]
-
-    monkeypatch.setattr(reward_free_safe, "best_occupancy", solving)
-    assert agent.plan(counts).iterations == sum(answer.iterations for answer in solved) > 20
-    assert len(solved) == programs
-    solved, status = [], "failed"
-    with pytest.warns(sf.SolverTrouble):
-        assert agent.plan(counts).iterations == sum(answer.iterations for answer in solved) > 20
+def test_it_matters_when_plans_are_made(name):
+    """Control: what is compared above depends on it."""
+    every, blocks = (compiled(name, False, rule) for rule in SHARES)
+    assert every.counts != blocks.counts
 
 
 @pytest.mark.parametrize("name", ["dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"])
 def test_warm_starts_are_the_same_in_both(name, same):
     """Runs continue from the basis and the account of counts, and leave the counts alone."""
     world, _, _, floor = setting(False)
-    agent = build(name, replan=sf.Growth(1.1))
+    agent = build(name, replan=0.1)
     first = sf.simulate(world, agent, 250, seed=4).counts
     before = first.copy()
-    runs = [run(world, agent, 60, seed=5, floor=floor, counts=first) for run in (sf.simulate, sf.simulate_reference)]
+    runs = [run(world, agent, 60, seed=5, floor=floor, counts=first) for run in (one_by_one, sf.simulate_reference)]
     same(*runs)
     assert first == before
     assert runs[0].counts.episodes == 310
@@ -214,9 +174,9 @@ def test_costs_of_ones_own_are_the_same_in_both(name, same):
     spent = float((sf.occupancy(world, baseline) * cost).sum())
     box = sf.BernsteinBox(1e-3) if name == "dope" else sf.HoeffdingBox(5e-5)
     settings = {"cost": cost, "budget": spent + 0.4, "baseline_cost": spent, "episodes": K, "bounds": box}
-    settings["replan"] = sf.Growth(1.1)
+    settings["replan"] = 0.1
     agent = LP_AGENTS[name](world.problem, baseline, **settings)
-    runs = [run(world, agent, 300, seed=4) for run in (sf.simulate, sf.simulate_reference)]
+    runs = [run(world, agent, 300, seed=4) for run in (one_by_one, sf.simulate_reference)]
     same(*runs)
     assert runs[0].sources["optimistic"] > 20
     assert runs[0].budget == spent + 0.4
@@ -350,15 +310,14 @@ def continue_plan(learner, world, episodes):
 @pytest.mark.parametrize(
     ("rule", "name"),
     [
-        *product(["growth", "every episode"], ["dope", "budget-exploration", "optpess-lp", "conservative-ucbvi"]),
-        *product(["iterations"], [*LP_AGENTS, "linear inside", "reward-free-safe"]),
+        *product(["blocks", "every episode"], ["dope", "budget-exploration", "optpess-lp", "conservative-ucbvi"]),
+        *product(["blocks"], ["linear inside", "reward-free-safe"]),
     ],
 )
 def test_a_learner_interrupted_is_one_that_never_stopped(name, rule, tmp_path):
     """Saved in the middle of plans, and in the middle of an episode; the plan in force is made again from its basis."""
     world, _, _, _ = setting(False)
-    rules = {"growth": sf.Growth(1.3), "every episode": sf.EveryEpisode(), "iterations": BY_ITERATIONS}
-    agent = build(name, replan=rules[rule])
+    agent = build(name, replan={"blocks": 0.3, "every episode": 0.0}[rule])
     episodes = 60 if name in ("budget-exploration", "conservative-ucbvi") else 230
     steady = sf.Learner(agent, 5)
     whole = continue_plan(steady, world, episodes)
@@ -387,7 +346,7 @@ def test_a_learner_interrupted_is_one_that_never_stopped(name, rule, tmp_path):
 def test_an_account_does_not_go_on_after_an_episode_that_was_given_up(name, learnt):
     """It may have cost something, and nothing is proved of what it brought."""
     world, _, _, _ = setting(False)
-    learner = sf.Learner(build(name, replan=sf.EveryEpisode()), 5, learnt[name].copy())
+    learner = sf.Learner(build(name, replan=0.0), 5, learnt[name].copy())
     before = learner.counts.copy()
     learner.begin()
     learner.abandon()  # nothing was played yet
@@ -453,7 +412,7 @@ def test_learn_torn_and_resumed_is_learn_in_one_piece(name, tmp_path, same):
 def test_blocks_add_up(name, pooled):
     """The law, not the bits: every count of episodes sums to all of them, the account too."""
     world, _, value, floor = setting(pooled)
-    agent = build(name, pooled, sf.Blocks(0.1))
+    agent = build(name, pooled, 0.1)
     episodes = 1501
     run = sf.simulate(world, agent, episodes, seed=1, floor=floor)
     counts = run.counts

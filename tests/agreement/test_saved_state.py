@@ -48,7 +48,7 @@ class Named(Plain):
 
 def agents():
     """An agent of each kind, and each of its settings once."""
-    box, without, rule = sf.MaurerPontilBox(0.5), {"returns": None}, {"replan": sf.Growth(1.1)}
+    box, without, rule = sf.MaurerPontilBox(0.5), {"returns": None}, {"replan": 0.1}
     prior = {"bounds": sf.KL(full_support=True)} | rule
     mix, said = sf.StepMix, prior | without
     certificate = sf.Certificate(0.75, 0.01, fingerprint_of(BASELINE, PROBLEM))
@@ -60,12 +60,12 @@ def agents():
             0.5,
             delta=0.1234567,
             bounds=sf.KL(scale=0.5),
-            replan=sf.Growth(1.3),
+            replan=0.3,
             pooled=True,
             **without,
         ),
         "paper": mix.paper(PROBLEM, BASELINE, 0.5),
-        "scaled": mix(PROBLEM, BASELINE, 0.5, bounds=sf.Bernstein(0.1), replan=sf.Blocks(0.1)),
+        "scaled": mix(PROBLEM, BASELINE, 0.5, bounds=sf.Bernstein(0.1), replan=0.1),
         "relative": mix(PROBLEM, BASELINE, sf.Relative(0.05), **said),
         "returns": mix(PROBLEM, BASELINE, 0.5, returns=sf.Returns(0.3), **prior),
         "explorer": mix(PROBLEM, BASELINE, 0.5, explorer=explorer, **said),
@@ -94,7 +94,7 @@ def agents():
 
 def two_rivals():
     """Two rivals, and settings that tell their runs apart."""
-    rule = {"replan": sf.Growth(1.1)}
+    rule = {"replan": 0.1}
     given = {"baseline_value": 1.25, "scale": 0.5} | rule
     return {
         "bpi-ucbvi-menard": (
@@ -146,8 +146,8 @@ def test_each_setting_of_a_rival_is_part_of_it(name):
 def test_when_to_replan_is_part_of_a_run_and_of_no_account():
     """That of an agent inside is, too."""
     outer = agents()["budget-exploration"]
-    inside = replace(outer, learner=replace(outer.learner, replan=sf.Growth(1.7)))
-    changed = [replace(outer, replan=sf.Growth(1.7)), inside]
+    inside = replace(outer, learner=replace(outer.learner, replan=0.7))
+    changed = [replace(outer, replan=0.7), inside]
     assert len({identity(agent).fingerprint for agent in (outer, *changed)}) == 3
     assert len({agent.account_fingerprint for agent in (outer, *changed)}) == 1
     assert replace(outer, delta=0.01).account_fingerprint != outer.account_fingerprint  # control
@@ -190,7 +190,7 @@ def test_digests_that_are_equal():
 def test_rewording_a_repr_changes_no_fingerprint(monkeypatch):
     """A user's own agent that has a repr is known by that: its words are the user's."""
     records = (sf.KL, sf.Bernstein, sf.MaurerPontilBox, sf.BernsteinBox, sf.Returns, sf.Relative, sf.Certificate)
-    rules = (sf.Growth, sf.Blocks, sf.EveryEpisode, sf.Thompson, sf.Problem, sf.Units, sf.Watchdog)
+    rules = (sf.Thompson, sf.Problem, sf.Units, sf.Watchdog)
     known = {name: run.fingerprint for name, run in identities().items()}
     accounts = {name: agents()[name].account_fingerprint for name in ACCOUNTS}
     for kind in (FloorAgent, LPAgent, sf.BPIUCBVI, sf.UCBVI, *records, *rules):

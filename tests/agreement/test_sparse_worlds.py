@@ -135,14 +135,14 @@ def test_values_by_enumeration():
 
 def mixing(kind):
     """An agent that replans by visits, so that episodes are played one by one."""
-    return lambda problem, floor: kind(problem, sf.uniform(H, S, A), floor=floor, delta=0.1, replan=sf.Growth(1.1))
+    return lambda problem, floor: kind(problem, sf.uniform(H, S, A), floor=floor, delta=0.1, replan=0.0)
 
 
 AGENTS = {
     "StepMix": mixing(sf.StepMix),
     "EpsMix": mixing(sf.EpsMix),
     "unknown rewards": lambda problem, floor: mixing(sf.StepMix)(problem.forget(rewards=True), floor),
-    "BPI-UCBVI": lambda problem, _: sf.BPIUCBVI(problem, delta=0.1, replan=sf.Growth(1.1)),
+    "BPI-UCBVI": lambda problem, _: sf.BPIUCBVI(problem, delta=0.1, replan=0.0),
     "paper": lambda problem, floor: sf.StepMix.paper(problem, sf.uniform(H, S, A), floor=floor, delta=0.1),
 }
 

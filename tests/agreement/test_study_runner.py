@@ -51,7 +51,7 @@ bounds = "kl"
 id = "epsmix"
 agent = "epsmix"
 bounds = "kl"
-replan = { blocks = 0.05 }
+replan = 0.05
 """
 
 

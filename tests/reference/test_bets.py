@@ -266,12 +266,12 @@ def test_every_way_of_counting_counts_the_same():
     P, r = rng.dirichlet(np.ones(3), size=(3, 2)), rng.random((3, 2))
     world = sf.TabularMDP(P, r, H=4)
     problem = world.problem.forget(rewards=True)
-    agent = sf.EpsMix(problem, sf.uniform(4, 3, 2), sf.Relative(0.1), pooled=True)
+    agent = sf.EpsMix(problem, sf.uniform(4, 3, 2), sf.Relative(0.1), pooled=True, replan=0.0)
     fast, plain = (run(world, agent, 40, 3, progress=False).counts for run in (sf.simulate, sf.simulate_reference))
     assert fast == plain and fast.z_sa.any()
     inner = between(np.floor(r * UNITS).astype(np.int64))
     np.testing.assert_array_equal(fast.z_sa[0], fast.played[0] * inner)
-    blocks = sf.EpsMix(problem, sf.uniform(4, 3, 2), sf.Relative(0.1), pooled=True, replan=sf.Blocks(0.1))
+    blocks = sf.EpsMix(problem, sf.uniform(4, 3, 2), sf.Relative(0.1), pooled=True, replan=0.1)
     drawn = sf.simulate(world, blocks, 40, 3, progress=False).counts
     np.testing.assert_array_equal(drawn.z_sa[0], drawn.played[0] * inner)
     other = sf.simulate(world, agent, 25, 4, progress=False).counts

@@ -39,7 +39,7 @@ def problem(rewards=False):
 def learner_counts(says_so, pooled=True, rewards=False):
     """Counts of the thousand episodes, each begun, acted, observed and ended."""
     baseline = np.ones((H, 2, 1))
-    agent = sf.StepMix(problem(rewards), baseline, 0.1, pooled=pooled, replan=sf.Blocks(1.0, at_least=2000))
+    agent = sf.StepMix(problem(rewards), baseline, 0.1, pooled=pooled, replan=1.0)
     learner = sf.Learner(agent, seed=0)
     ends = [end for end, n in LENGTHS.items() for _ in range(n)]
     for i in np.random.default_rng(0).permutation(len(ends)):  # in no order: steps are seen to be alike
@@ -203,7 +203,7 @@ def ends_itself():
     problem = sf.from_gymnasium(env, horizon=5, reward_range=(0, 1), start=0, stationary=True)
     baseline = np.zeros((5, problem.S, 2))
     baseline[:, :, 0] = 1.0
-    agent = sf.EpsMix(problem, baseline, sf.Relative(0.2), pooled=True, replan=sf.Blocks(0.1))
+    agent = sf.EpsMix(problem, baseline, sf.Relative(0.2), pooled=True, replan=0.1)
     return agent, sf.learn(env, agent, episodes=1500, seed=0)
 
 

@@ -17,7 +17,7 @@ from surefoot.task.tables import CountTables
 
 P, H, FLOOR, EPISODES = 0.51, 3, 2.0, 3000
 PROBLEM = sf.Problem(np.zeros((1, 2)), H=H, unknown=True)
-AGENT = sf.StepMix(PROBLEM, np.broadcast_to([0.5, 0.5], (H, 1, 2)), FLOOR, replan=sf.Blocks(1.0))
+AGENT = sf.StepMix(PROBLEM, np.broadcast_to([0.5, 0.5], (H, 1, 2)), FLOOR, replan=1.0)
 TRUE = sum(math.prod(P if x else 1.0 - P for x in paid) * sum(paid) for paid in itertools.product((0, 1), repeat=H))
 
 

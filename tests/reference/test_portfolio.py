@@ -305,7 +305,7 @@ def test_stepmix_keeps_all_of_delta_where_it_never_plays_the_baseline_alone():
 def test_every_agent_labels_its_baseline_in_every_loop():
     """Also one that switches instead of mixing: its returns were evidence in compiled loops alone."""
     world = sf.world("dosing")
-    settings = {"delta": 0.1, "pooled": True, "returns": sf.Returns()}
+    settings = {"delta": 0.1, "pooled": True, "returns": sf.Returns(), "replan": 0.0}
     for kind in (sf.BudgetExploration, sf.EpsMix):
         agent = kind(world.problem, world.baseline, world.suggested_floor, **settings)
         fast, plain = (run(world, agent, 40, 3, progress=False) for run in (sf.simulate, sf.simulate_reference))

@@ -784,7 +784,7 @@ class TestRunsByHand:
     def cell(self, learner: str, **changes: object) -> Cell:
         study = packaged("online", 1)
         some = replace(named(study.agents, learner), **changes)
-        return replace(study.cells[0], agent=some, episodes=K, replan=("blocks", 0.5))
+        return replace(study.cells[0], agent=some, episodes=K, replan=0.5)
 
     @pytest.mark.parametrize("learner", ["stepmix", "bpi-ucbvi"])
     def test_same_words_and_shapes(self, learner):

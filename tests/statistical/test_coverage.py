@@ -100,7 +100,7 @@ def draw_blocks(world, n, played, policies, episodes, rng):
 def spoilt_runs(name, delta, bounds, runs, seed=0):
     """How many runs ever certified something untrue, and how many left the baseline."""
     world, kind, floor = setting(name)
-    settings = {"delta": delta, "bounds": bounds, "pooled": world.stationary, "replan": sf.Blocks(BLOCK)}
+    settings = {"delta": delta, "bounds": bounds, "pooled": world.stationary, "replan": BLOCK}
     agent = kind(world.problem, world.baseline, floor, **settings)
     truth, rng = Truth(world, agent), np.random.default_rng(seed)
     n = np.zeros((runs, 1 if agent.pooled else world.H, world.S, world.A, world.S), dtype=np.int64)

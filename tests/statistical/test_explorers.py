@@ -60,7 +60,7 @@ def runs(counts_of):
         kept = world.suggested_floor if floor is None else floor
         settings = {"delta": 0.1, "pooled": world.stationary, "explorer": explorer(world)}
         if explorer is gambler:
-            settings["replan"] = sf.EveryEpisode()  # another policy every time
+            settings["replan"] = 0.0  # another policy every time
         agent = kind(world.problem, world.baseline, kept, **settings)
         played = []
         for seed in seeds:

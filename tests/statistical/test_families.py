@@ -280,8 +280,8 @@ class Seen(NamedTuple):
 
 
 def learner(kind, place, bounds=None):
-    """With KL and the usual rule, or with the given bounds and the same rule."""
-    settings = {"delta": DELTA, "pooled": place.problem.stationary, "replan": sf.Growth(1.1)}
+    """With KL, or with the given bounds; it plans before every episode."""
+    settings = {"delta": DELTA, "pooled": place.problem.stationary, "replan": 0.0}
     return kind(place.problem, place.baseline, place.floor, bounds=bounds or sf.KL(), **settings)
 
 
@@ -390,7 +390,7 @@ def test_control_without_a_floor(is_above, family):
     bounds = sf.Bernstein() if family in PAPER else sf.KL()
 
     def optimist(place):
-        settings = {"delta": DELTA, "pooled": place.problem.stationary, "replan": sf.Growth(1.1)}
+        settings = {"delta": DELTA, "pooled": place.problem.stationary, "replan": 0.0}
         return sf.BPIUCBVI(place.problem, bounds=bounds, **settings)
 
     seen = play(family, optimist, range(20))
@@ -444,7 +444,7 @@ class Spoilt:
 
     inside: sf.StepMix | sf.EpsMix
     alter: Callable
-    replan = sf.Growth(1.1)
+    replan = 0.1
 
     def __getattr__(self, name):
         if name in ("problem", "floor", "pooled", "promise", "pi_b"):
@@ -516,7 +516,7 @@ class AlwaysBaseline:
     pi_b: np.ndarray
     floor: float
     pooled = False
-    replan = sf.Blocks(1.0)
+    replan = 1.0
     name = "always the baseline"
     promise = "the baseline on trust"
 

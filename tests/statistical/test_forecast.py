@@ -2,8 +2,8 @@
 
 By default, with returns as evidence, it is within a factor of 1.5 of the first episode off the baseline, in ten worlds,
 from nothing and from a log. Medians of 31 runs: single runs scatter by a factor of 1.8 at most (one standard deviation)
-and a median by less than 1.15. Seen are factors of 0.8 to 1.42. Miss: a forecast that is wrong by 1.8 everywhere passes
-in a few worlds, not in all.
+and a median by less than 1.15; of 124 in deep-sea, where medians of 31 scatter by 1.25. Seen are factors of 0.8 to
+1.42. Miss: a forecast that is wrong by 1.8 everywhere passes in a few worlds, not in all.
 
 For the rest: medians of nine runs are compared. False alarm: single runs scatter most on the trap (by a factor of 1.8,
 one standard deviation); there the median of nine other runs is not within the factor with probability 0.002, in
@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.simulation.forecast import MOST, _Baseline, _seen, lemma_finite
+from surefoot.simulation.forecast import MOST, lemma_finite
 
 SEEDS = range(9)
 
@@ -59,7 +59,7 @@ TEN = (
 )
 
 
-def off_the_baseline(world, agent, counts=None, runs=31):
+def off_the_baseline(world, agent, runs, counts=None):
     """The forecast, the median of the first episode off the baseline, and how many runs were ever below the floor."""
     forecast = sf.forecast(agent, world=world) if counts is None else sf.forecast(agent, counts=counts)
     expected = forecast.outlooks[0].first_mixture
@@ -67,15 +67,16 @@ def off_the_baseline(world, agent, counts=None, runs=31):
     return expected, median(played, "off_baseline"), sum(run.violations > 0 for run in played)
 
 
-# Of 31 runs with delta = 0.1. None was ever seen to break the promise but in deep-sea, where 2 % do. There, more are
-# seen with probability 0.003 where the promise only just holds; so few, with 0.005 where every second run breaks it.
-MOST_BROKEN = dict.fromkeys(TEN, 0) | {"deep-sea": 8}
+# With delta = 0.1. None was ever seen to break the promise but in deep-sea, where 2 % do. There, more are seen with
+# probability 0.003 where the promise only just holds; so few, with less than 0.001 where every third run breaks it.
+RUNS = dict.fromkeys(TEN, 31) | {"deep-sea": 124}
+MOST_BROKEN = dict.fromkeys(TEN, 0) | {"deep-sea": 22}
 
 
 @pytest.mark.parametrize("name", TEN)
 def test_within_a_factor_of_one_and_a_half_by_default(name):
     world, agent = list(agents(name))[1]
-    expected, seen, broken = off_the_baseline(world, agent)
+    expected, seen, broken = off_the_baseline(world, agent, RUNS[name])
     assert expected <= 1.5 * seen and seen <= 1.5 * expected, (expected, seen)
     assert broken <= MOST_BROKEN[name]
 
@@ -87,7 +88,7 @@ def test_from_a_log_too(name):
     mu, rng = 0.5 * world.baseline + 0.5 * sf.uniform(world.H, world.S, world.A), np.random.default_rng(1)
     n = 1000 if name in ("dosing", "random-sparse") else 300
     counts = sf.Counts.from_log(world.problem, [sf.play(world, mu, rng) for _ in range(n)], pooled=agent.pooled)
-    expected, seen, broken = off_the_baseline(world, agent, counts)
+    expected, seen, broken = off_the_baseline(world, agent, RUNS[name], counts)
     assert expected <= 1.5 * seen and seen <= 1.5 * expected, (expected, seen)
     assert broken <= MOST_BROKEN[name]
     former = replace(agent, returns=None)  # control: the forecast of another agent is not that of this one
@@ -138,7 +139,7 @@ def test_within_a_factor_of_two_with_the_papers_bounds(name):
             delta=0.1,
             pooled=agent.pooled,
             bounds=sf.Bernstein(),
-            replan=sf.Blocks(),
+            replan=0.01,
         )
         run = sf.simulate(world, literal, until(max(paper.first_mixture, paper.first_optimistic)), seed=0)
         assert close(paper.first_mixture, median([run], "off_baseline"))
@@ -231,22 +232,12 @@ def test_control_a_radius_scaled_by_hand_is_seen():
 
 
 def test_it_knows_for_how_long_a_plan_is_kept():
-    """Deterministic: a plan is made at episode 0 and at 200, when enough was seen; planned sooner, it leaves sooner."""
+    """Deterministic: with a share of 1 plans are made at episodes 0, 1, 2, 4, 8, ...; planned sooner, it leaves
+    sooner."""
     world = sf.world("dosing")
     given = world.problem, world.baseline, world.suggested_floor
-    rarely = sf.EpsMix(*given, delta=0.1, pooled=True, replan=sf.Blocks(0.1, at_least=200))
-    assert sf.forecast(rarely, world=world).outlooks[0].first_mixture == 200
-    assert sf.simulate(world, rarely, 300, seed=0).first_mixture == 200
-    often = sf.EpsMix(*given, delta=0.1, pooled=True, replan=sf.Blocks(0.1))
-    assert sf.forecast(often, world=world).outlooks[0].first_mixture < 150
-    doubling = sf.EpsMix(*given, delta=0.1, pooled=True, replan=sf.Blocks(1.0))  # plans at 0, 1, 2, 4, 8, ...
+    often = sf.EpsMix(*given, delta=0.1, pooled=True, replan=0.1)
+    assert sf.forecast(often, world=world).outlooks[0].first_mixture < 120
+    doubling = sf.EpsMix(*given, delta=0.1, pooled=True, replan=1.0)
     assert sf.forecast(doubling, world=world).outlooks[0].first_mixture == 128
     assert sf.simulate(world, doubling, 300, seed=0).first_mixture in (64, 128, 256)
-    # Expected counts of 0, 0.5 and 30: not seen, seen with probability 1 - exp(-0.5), and seen.
-    assert _seen(np.array([0.0, 0.5, 30.0])) == pytest.approx(1.0 - np.exp(-0.5) + 1.0, abs=1e-9)
-    n, more = _Baseline(often, world, sf.simulate(world, often, 20, seed=0).counts)._growing()
-    steps = world.H - 1  # of which the next state is counted, where steps share a row
-    assert n.sum() == 20 * steps and more.sum() == pytest.approx(steps) and (n == 0).any()
-    # Next states that were seen lengthen a plan: 15 pairs, each with some.
-    by_seen = sf.EpsMix(*given, delta=0.1, pooled=True, replan=sf.Blocks(0.1, per_successor=10.0))
-    assert sf.forecast(by_seen, world=world).outlooks[0].first_mixture > 150

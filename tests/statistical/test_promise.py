@@ -41,7 +41,7 @@ def baseline():
 
 def papers(kind, world, baseline):
     """The learner with the paper's bounds, planning whenever its episodes have grown by a tenth."""
-    return kind(world.problem, baseline, FLOOR, delta=DELTA, bounds=sf.Bernstein(), replan=sf.Growth(1.1))
+    return kind(world.problem, baseline, FLOOR, delta=DELTA, bounds=sf.Bernstein(), replan=0.1)
 
 
 def violating(runs):
@@ -99,7 +99,7 @@ def test_a_floor_of_nothing_certifies_everything(trap, baseline):
 class Sabotaged:
     """A learner whose plans are altered before they are played."""
 
-    replan = sf.Growth(1.1)
+    replan = 0.1
 
     def __init__(self, agent, alter):
         self.agent, self.alter = agent, alter

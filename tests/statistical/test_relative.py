@@ -136,7 +136,7 @@ def test_the_worst_explorer_keeps_the_share_too(name, kind):
     """With the worst policy of the true world as the explorer: no violation, and the mixture really costs value."""
     world, _ = learner(name, kind)
     worst = worst_policy(world)
-    world, agent = learner(name, kind, explorer=lambda counts, rng: worst, replan=sf.Growth(1.1))
+    world, agent = learner(name, kind, explorer=lambda counts, rng: worst, replan=0.1)
     for seed in range(2):
         run = sf.simulate(world, agent, 200, seed, progress=False)
         assert run.violations == 0

@@ -26,7 +26,7 @@ def agent():
     P[0] = np.stack([0 * WIN, WIN, 1 - WIN], axis=1)
     P[1, :, 1] = P[2, :, 2] = 1.0
     world = sf.TabularMDP(P, np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]]), H=2)
-    return sf.StepMix(world.problem, sf.uniform(2, 3, 2), floor=0.5, delta=DELTA, replan=sf.Growth(1.2))
+    return sf.StepMix(world.problem, sf.uniform(2, 3, 2), floor=0.5, delta=DELTA, replan=0.2)
 
 
 def is_false(seed, numbers):

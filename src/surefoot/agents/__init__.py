@@ -13,9 +13,6 @@ from surefoot.agents.floors import Below as Below
 from surefoot.agents.floors import Relative as Relative
 from surefoot.agents.plan import Plan as Plan
 from surefoot.agents.promise import Promise as Promise
-from surefoot.agents.replanning import Blocks as Blocks
-from surefoot.agents.replanning import EveryEpisode as EveryEpisode
-from surefoot.agents.replanning import Growth as Growth
 from surefoot.agents.returns import Returns as Returns
 from surefoot.agents.rivals.bpi_ucbvi_menard import BPIUCBVIMenard as BPIUCBVIMenard
 from surefoot.agents.rivals.budget_exploration import BudgetExploration as BudgetExploration

@@ -1,4 +1,4 @@
-"""What every agent has in common: a problem, counts to plan from, a promise, a rule of replanning."""
+"""What every agent has in common: a problem, counts to plan from, a promise, when it replans."""
 
 import inspect
 from abc import ABC, abstractmethod
@@ -10,8 +10,7 @@ import numpy as np
 from surefoot.agents.floors import BaselineFloor, Floor
 from surefoot.agents.plan import Plan
 from surefoot.agents.promise import PremiseStatus, Promise, Scope, stated
-from surefoot.agents.replanning import Blocks, EveryEpisode, Replan, require_replan, usual
-from surefoot.agents.work import PlanWork
+from surefoot.agents.replanning import SHARE, require_replan
 from surefoot.base.arrays import Floats
 from surefoot.base.digest import digest
 from surefoot.base.validation import FrozenRecord, read_only, require_bool
@@ -58,7 +57,7 @@ class CountingAgent(FrozenRecord, ABC):
     baseline: Floats
     delta: float
     pooled: bool
-    replan: Replan | None
+    replan: float | None
 
     if TYPE_CHECKING:  # a field of some, a property of others
 
@@ -100,19 +99,14 @@ class CountingAgent(FrozenRecord, ABC):
         return plan
 
     @property
-    def replan_rule(self) -> Replan:
-        """The rule of replanning."""
-        return usual(self.problem, self.plan_work, self.pooled) if self.replan is None else self.replan
-
-    @property
-    def plan_work(self) -> PlanWork:
-        """What a plan consists of, by which the default rule bounds the time for planning: upper and lower values."""
-        return PlanWork(backups=2.0)
+    def replan_share(self) -> float:
+        """By which share the episodes grow between two plans; 0: it plans before every episode."""
+        return SHARE if self.replan is None else float(self.replan)
 
     @property
     def draws_whole_blocks(self) -> bool:
         """May a simulation draw all the episodes of a plan at once?"""
-        return isinstance(self.replan_rule, Blocks)
+        return self.replan_share > 0.0
 
     def continue_plan(self, plan: Plan, counts: Counts) -> Plan | None:
         """Return what follows a plan after its `max_episodes` without being computed again; None: replan."""
@@ -352,13 +346,10 @@ class UserAgent(CountingAgent):
         return False
 
     @property
-    def replan_rule(self) -> Replan:
-        """Its rule of replanning; every episode where it has none."""
-        rule: Replan | None = getattr(self._agent, "replan", None)
-        if rule is None:
-            return EveryEpisode()
-        require_replan(rule)
-        return rule
+    def replan_share(self) -> float:
+        """Its share; where it has none, it plans before every episode."""
+        share: object = getattr(self._agent, "replan", None)
+        return 0.0 if share is None else require_replan(share)
 
     @property
     def draws_whole_blocks(self) -> bool:

@@ -7,7 +7,6 @@ import numpy as np
 
 from surefoot.agents.base import WithoutFloor
 from surefoot.agents.plan import Plan, safety
-from surefoot.agents.replanning import EveryEpisode, Replan
 from surefoot.agents.settings import AgentSettings
 from surefoot.agents.splice_agent import SpliceAgent, check_settings
 from surefoot.base.validation import freeze, require_delta
@@ -43,7 +42,7 @@ class BPIUCBVI(WithoutFloor, SpliceAgent):
     delta: float = 0.05
     bounds: Bounds = KL()  # noqa: RUF009  (frozen)
     pooled: bool = False
-    replan: Replan | None = None
+    replan: float | None = None
 
     def __post_init__(self) -> None:
         check_settings(self.problem, self.bounds, self.pooled, self.replan)
@@ -52,7 +51,7 @@ class BPIUCBVI(WithoutFloor, SpliceAgent):
     @classmethod
     def paper(cls, problem: Problem, *, delta: float = 0.05, pooled: bool = False) -> "BPIUCBVI":
         """Build the agent with the paper's settings: its bounds at scale 1, a plan before every episode."""
-        return cls(problem, delta=delta, bounds=Bernstein(), pooled=pooled, replan=EveryEpisode())
+        return cls(problem, delta=delta, bounds=Bernstein(), pooled=pooled, replan=0.0)
 
     @classmethod
     def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
@@ -70,5 +69,5 @@ class BPIUCBVI(WithoutFloor, SpliceAgent):
         return self.with_user_units(bpi_ucbvi(self.model(counts), self.bounds))
 
     def __repr__(self) -> str:
-        settings = f"delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}, replan={self.replan_rule}"
+        settings = f"delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}, replan={self.replan_share:g}"
         return f"BPIUCBVI({self.problem}, {settings})"

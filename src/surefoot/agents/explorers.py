@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.agents.work import drawn_steps
 from surefoot.base.arrays import Floats
 from surefoot.base.count_lists import Entries
 from surefoot.base.sparse import SMALL
@@ -58,12 +57,6 @@ class Thompson:
         """Return how many weights are drawn: one for each possible next state of each pair, in each row of counts."""
         S, A = self.problem.S, self.problem.A
         return int(allowed(self.problem.as_mask, rows * S * A, S).sum())
-
-    def steps(self, pooled: bool) -> float:
-        """Return how many steps of a Learner one call takes, about."""
-        p, rows = self.problem, 1 if pooled else self.problem.H
-        table = p.S <= MOST_IN_A_TABLE  # drawn as a whole, whatever is possible
-        return drawn_steps(p, rows, rows * p.S * p.A * p.S if table else self._weights(rows))
 
     def __call__(self, counts: Counts, rng: np.random.Generator) -> Floats:
         """Return the best policy of one sampled world."""

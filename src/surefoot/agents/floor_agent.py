@@ -6,7 +6,6 @@ from typing import Self
 
 from surefoot.agents.explorers import Explorer
 from surefoot.agents.floors import BaselineFloor, Floor, Relative, require_share
-from surefoot.agents.replanning import EveryEpisode, Replan
 from surefoot.agents.returns import BY_DEFAULT, Returns
 from surefoot.agents.settings import AgentSettings
 from surefoot.agents.splice_agent import SpliceAgent, check_settings
@@ -30,9 +29,8 @@ class FloorAgent(SpliceAgent):
     `Below(x)`.
 
     - delta: how likely the promise may fail; bounds: `KL()`, or the paper's `Bernstein()`
-    - replan: when to replan; by default every episode with the paper's bounds, `Growth(1.1, ...)` with KL, and
-      `Blocks(0.1, ...)` where a plan is long, after as many episodes as take as long (docs/scaling.md). If an
-      episode of your process takes a minute or a day, say `Growth(1.1)`, or `Blocks(0.1)` with many states
+    - replan: by which share the episodes grow between two plans; 0 plans before every episode, which is the default
+      with the paper's bounds. With KL it is 0.02 (docs/scaling.md)
     - pooled: one set of counts for all steps, in a stationary problem
     - returns: returns of whole baseline episodes are evidence, for a share of delta: `Returns()`, the default with KL;
       None: they are not, the default with the paper's bounds, and where StepMix has a floor relative to the baseline,
@@ -50,7 +48,7 @@ class FloorAgent(SpliceAgent):
     delta: float = 0.05
     bounds: Bounds = KL()  # noqa: RUF009  (frozen)
     pooled: bool = False
-    replan: Replan | None = None
+    replan: float | None = None
     returns: Returns | None = BY_DEFAULT
     certificate: Certificate | None = None
     explorer: Explorer | None = None
@@ -136,7 +134,7 @@ class FloorAgent(SpliceAgent):
         cls, problem: Problem, baseline: Floats, floor: Floor, *, delta: float = 0.05, pooled: bool = False
     ) -> Self:
         """Build the agent with the paper's settings: its bounds at scale 1, a plan before every episode."""
-        return cls(problem, baseline, floor, delta=delta, bounds=Bernstein(), pooled=pooled, replan=EveryEpisode())
+        return cls(problem, baseline, floor, delta=delta, bounds=Bernstein(), pooled=pooled, replan=0.0)
 
     @classmethod
     def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
@@ -157,7 +155,7 @@ class FloorAgent(SpliceAgent):
         if isinstance(self.floor, float) and (units.own or units.name):
             floor += f" of {problem.lowest:g}..{problem.highest:g}"
         settings = [f"floor={floor}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"]
-        settings += [f"replan={self.replan_rule}"]
+        settings += [f"replan={self.replan_share:g}"]
         extras = ("returns", "certificate", "explorer", "learner", "baseline_value")
         # A function's own repr holds its address, which is another one in every process.
         shown = {name: getattr(self, name, None) for name in extras}

@@ -39,11 +39,9 @@ class Plan(FrozenRecord):
       not prove (`explain` says how well that is known). "NOT CERTIFIED" is computed with a bonus scaled by hand. "no
       floor" comes from an agent without one.
     - cost: of an agent that keeps costs within a budget, the expected cost proved for this policy
-    - max_episodes: how many episodes it may be played at most; None: until the rule of replanning says otherwise
+    - max_episodes: how many episodes it may be played at most; None: until the agent replans
     - entry: what each of its episodes enters in the counts' account of certified values (rescaled); None: nothing
     - basis: where the next linear program may begin
-    - iterations: what its linear programs took, in iterations of the simplex method; to begin a run counts as some. A
-      plan that took long is kept for long
     - label: what `draw` gives an episode that the agent's baseline plays, by which its returns are recognised as
       evidence; None: nobody says
     - alarm: why the baseline alone is played, whatever is certified, where a watchdog raised an alarm
@@ -62,7 +60,6 @@ class Plan(FrozenRecord):
     max_episodes: int | None
     entry: float | None
     basis: Ints | None
-    iterations: int
     alarm: str | None
     label: str | None
 
@@ -82,7 +79,6 @@ class Plan(FrozenRecord):
         max_episodes: int | None = None,
         entry: float | None = None,
         basis: Ints | None = None,
-        iterations: int = 0,
         alarm: str | None = None,
         label: str | None = None,
     ) -> None:
@@ -111,7 +107,6 @@ class Plan(FrozenRecord):
             else require_integer("max_episodes", max_episodes, 1, InvalidSetting),
             entry=entry,
             basis=basis,
-            iterations=require_integer("iterations", iterations, 0, InvalidSetting),
             alarm=alarm,
             label=label,
         )

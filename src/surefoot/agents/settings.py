@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from surefoot.agents.base import CountingAgent
-from surefoot.agents.replanning import Replan
 from surefoot.base.arrays import Floats
 from surefoot.bounds import KL, Bounds, Certificate
 from surefoot.task.problem import Problem
@@ -22,7 +21,7 @@ class AgentSettings:
     delta: float
     bounds: Bounds
     pooled: bool
-    replan: Replan | None = None
+    replan: float | None = None
     certificate: Certificate | None = None  # of the baseline
 
     @property

@@ -10,15 +10,13 @@ from numpy.typing import ArrayLike
 
 from surefoot.agents.base import check_problem
 from surefoot.agents.explanation import PlanEvidence, SpliceGrounds
-from surefoot.agents.explorers import Explorer, Thompson
-from surefoot.agents.floors import BaselineFloor, Below, Relative, user_zero
+from surefoot.agents.explorers import Explorer
+from surefoot.agents.floors import Below, Relative, user_zero
 from surefoot.agents.freezing import frozen
 from surefoot.agents.plan import Plan, exit_taken, premise_status, proved, safety
 from surefoot.agents.promise import NO_FLOOR, PremiseStatus, Promise
-from surefoot.agents.replanning import EveryEpisode, Replan, usual
 from surefoot.agents.returns import Returns, ReturnsRange, returns_range
 from surefoot.agents.settings import AgentByName
-from surefoot.agents.work import PlanWork, splice_backups
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import LOST, OUTSIDE
 from surefoot.base.validation import REWARD_UNITS, as_floats, require_finite
@@ -94,18 +92,10 @@ class SpliceAgent(AgentByName):
         """`plan`, by the readable version of the algorithm."""
 
     @property
-    def replan_rule(self) -> Replan:
-        """The rule of replanning in force: by default `usual` with KL, every episode with the paper's bounds."""
-        if self.replan is not None:
-            return self.replan
-        return usual(self.problem, self.plan_work, self.pooled) if isinstance(self.bounds, KL) else EveryEpisode()
-
-    @property
-    def plan_work(self) -> PlanWork:
-        """What a plan consists of: its candidates, and what an explorer takes, where that is known."""
-        relative, explorer = isinstance(self.floor, BaselineFloor), self.explorer
-        backups = splice_backups(self.problem.S, len(self.h0) - 1, relative, optimistic=explorer is None)
-        return PlanWork(backups, explorer.steps(self.pooled) if isinstance(explorer, Thompson) else 0.0)
+    def replan_share(self) -> float:
+        """By which share the episodes grow between two plans; with the paper's bounds 0, if nothing was said."""
+        as_the_paper = self.replan is None and isinstance(self.bounds, Bernstein)
+        return 0.0 if as_the_paper else super().replan_share
 
     @property
     def proved_before(self) -> float:
@@ -356,7 +346,6 @@ class SpliceAgent(AgentByName):
             start=known.start,
             returns=known.returns,
             rule=self.rule,
-            replan_rule=self.replan_rule.rule,
         )
 
     def slots(self, evidence: "kernels.Evidence") -> Ints:

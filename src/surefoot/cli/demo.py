@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from surefoot.agents import BPIUCBVI, Agent, Blocks, EpsMix, StepMix
+from surefoot.agents import BPIUCBVI, Agent, EpsMix, StepMix
 from surefoot.bounds import KL, Bernstein, Bounds
 from surefoot.simulation.run import Run
 from surefoot.simulation.simulate import simulate
@@ -39,9 +39,9 @@ def demo(seed: int, episodes: int, paper_episodes: int, scale: float) -> Iterato
     problem, baseline, floor = dosing.problem, dosing.baseline, dosing.suggested_floor
     for title, bounds, K in sides:
         agents: tuple[Agent, ...] = (
-            StepMix(problem, baseline, floor, delta=DELTA, bounds=bounds, pooled=True, replan=Blocks()),
-            EpsMix(problem, baseline, floor, delta=DELTA, bounds=bounds, pooled=True, replan=Blocks()),
-            BPIUCBVI(problem, delta=DELTA, bounds=bounds, pooled=True, replan=Blocks()),
+            StepMix(problem, baseline, floor, delta=DELTA, bounds=bounds, pooled=True, replan=0.01),
+            EpsMix(problem, baseline, floor, delta=DELTA, bounds=bounds, pooled=True, replan=0.01),
+            BPIUCBVI(problem, delta=DELTA, bounds=bounds, pooled=True, replan=0.01),
         )
         side = Side(title, [])
         # One episode first, so that the time of compiling is not counted.

@@ -47,9 +47,9 @@ class RunIdentity:
     def fingerprint(self) -> str:
         """A digest of all but the number of episodes, which is in every saved file: a run may go on."""
         inside = getattr(self.agent, "learner", None)
-        rules = [one.replan_rule for one in (self.agent, inside) if isinstance(one, CountingAgent)]
+        shares = [one.replan_share for one in (self.agent, inside) if isinstance(one, CountingAgent)]
         begun = self.counts.arrays(claims=False)
-        who = [self.agent.settings, _said(self.agent.as_given), rules, self.watchdog]
+        who = [self.agent.settings, _said(self.agent.as_given), shares, self.watchdog]
         return digest([self.environment, who, self.floor, self.seed, begun, self.dynamics])
 
 

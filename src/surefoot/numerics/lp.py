@@ -18,8 +18,6 @@ Status = Literal["optimal", "infeasible", "failed"]
 Ints32 = NDArray[np.int32]
 FEASIBLE = 1e-8  # how far a row of an answer may be off before it counts as failed
 ROW_WISE, MAXIMISE = 2, -1  # HiGHS's numbers
-# How many iterations take as long as it takes to begin a run, about: to pass the numbers, and to factorise the basis.
-FIRST_ITERATIONS, ROWS_PER_ITERATION, COLUMNS_PER_ITERATION, COLUMNS_WITHOUT_BASIS = 20, 8, 100, 30
 
 
 class Pattern(NamedTuple):
@@ -43,7 +41,6 @@ class Answer(NamedTuple):
     words: str  # the status in the solver's own words
     x: Floats  # (columns,)
     basis: Ints | None  # (columns + rows,) int8: where the next linear program of this pattern may begin
-    iterations: int  # of the simplex method, in all runs, with what it takes to begin one
 
 
 class Occupancy(NamedTuple):
@@ -53,7 +50,6 @@ class Occupancy(NamedTuple):
     words: str
     q: Floats  # (H, S, A)
     basis: Ints | None
-    iterations: int
 
 
 class Block(NamedTuple):
@@ -143,14 +139,11 @@ def maximise(
     objective = objective / max(1.0, float(np.abs(objective).max()))
     given = (pattern, values, objective, low, high)
     answer = _tried(*given, basis, "off", 1e-10)
-    iterations = answer.iterations
     if answer.status != "optimal" and basis is not None:
         answer = _tried(*given, None, "off", 1e-10)
-        iterations += answer.iterations
     if answer.status == "failed":
         answer = _tried(*given, None, "on", 1e-9)
-        iterations += answer.iterations
-    return answer._replace(iterations=iterations)
+    return answer
 
 
 def _tried(
@@ -194,8 +187,7 @@ def _tried(
         values,
         np.zeros(pattern.columns, dtype=np.int32),
     )
-    begun = basis is not None and len(basis) == pattern.columns + pattern.rows  # that of another is of no use
-    if basis is not None and begun:
+    if basis is not None and len(basis) == pattern.columns + pattern.rows:  # that of another is of no use
         begin = highspy.HighsBasis()
         kinds = _kinds()
         begin.col_status = [kinds[kind] for kind in basis[: pattern.columns].tolist()]
@@ -206,27 +198,18 @@ def _tried(
     status = solver.getModelStatus()
     words = solver.modelStatusToString(status)
     nothing = np.zeros(pattern.columns)
-    iterations = _iterations(pattern, solver.getInfo().simplex_iteration_count, begun)
     if status == highspy.HighsModelStatus.kInfeasible:
-        return Answer("infeasible", words, nothing, None, iterations)
+        return Answer("infeasible", words, nothing, None)
     if status != highspy.HighsModelStatus.kOptimal:
-        return Answer("failed", words, nothing, None, iterations)
+        return Answer("failed", words, nothing, None)
     x = np.maximum(np.array(solver.getSolution().col_value), 0.0)
     sums = np.add.reduceat(values * x[pattern.columns_of], pattern.begins)
     missed = float(np.maximum(low - sums, sums - high).max())
     if missed > FEASIBLE:
-        return Answer("failed", f"{words}, but a row misses {missed:.1e}", nothing, None, iterations)
+        return Answer("failed", f"{words}, but a row misses {missed:.1e}", nothing, None)
     end = solver.getBasis()
     found = [*map(int, end.col_status), *map(int, end.row_status)]
-    return Answer("optimal", words, x, np.array(found, dtype=np.int8), iterations)
-
-
-def _iterations(pattern: Pattern, counted: int, begun: bool) -> int:
-    """Return how many iterations a run took, with what it takes to begin one, from a basis or without. A run that ends
-    in an error has no count (-1): about as many as there are rows are enough to solve most linear programs."""
-    columns = pattern.columns // (COLUMNS_PER_ITERATION if begun else COLUMNS_WITHOUT_BASIS)
-    first = FIRST_ITERATIONS + pattern.rows // ROWS_PER_ITERATION + columns
-    return first + (counted if counted >= 0 else pattern.rows)
+    return Answer("optimal", words, x, np.array(found, dtype=np.int8))
 
 
 @lru_cache(maxsize=16)
@@ -364,7 +347,7 @@ def _visits(
     answer = maximise(pattern, values, objective, low[pattern.bound], high[pattern.bound], basis)
     q = np.zeros(reward.shape)
     q.ravel()[pairs] = answer.x[: pairs.size]
-    return Occupancy(answer.status, answer.words, q, answer.basis, answer.iterations)
+    return Occupancy(answer.status, answer.words, q, answer.basis)
 
 
 def cheapest_in_box(l: Floats, u: Floats, start: Floats, cost: Floats, pi: Floats | None = None) -> float:  # noqa: E741

@@ -14,7 +14,6 @@ import numpy as np
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import exit_taken
-from surefoot.agents.replanning import fewest_episodes
 from surefoot.agents.splice_agent import Decision
 from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.count_lists import Entries, added, joined
@@ -360,11 +359,6 @@ class _Expected:
                 sums[:] = sums + (paid.sum(axis=0, keepdims=True) if rows == 1 else paid)
 
 
-def _seen(n: Floats) -> float:
-    """Return how many next states were seen: each with probability 1 - exp(-n) after n expected visits."""
-    return float(-np.expm1(-n).sum())
-
-
 def _expected_entries(world: TabularMDP, d: Floats, rows: int) -> Entries:
     """Return expected visits d (H, S, A), spread over the successors of a world, for counts of so many rows."""
     pairs, parts = world.S * world.A, []
@@ -407,7 +401,7 @@ def _outlook(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | N
         if play.source(decision) == "optimistic":
             first_optimistic = round(k)
             break
-        n = play.length(k, _seen(expected.entries.n))
+        n = play.length(k)
         policy, by_baseline = agent.policy_of(decision), 0.0
         if play.source(decision) == "baseline":
             by_baseline = n
@@ -442,26 +436,17 @@ class _Baseline:
         self.add(expected, k)
         return expected
 
-    def length(self, k: float, seen: float) -> float:
-        """Return for how many episodes a plan after k of them is kept, where so many next states were seen."""
-        rule = self.agent.replan_rule
-        share = rule.rule.share if rule.rule.share < math.inf else 0.0
-        return max(fewest_episodes(rule, seen), max(GROWTH, share) * k)
+    def length(self, k: float) -> float:
+        """Return for how many episodes a plan after k of them is kept."""
+        return max(1.0, max(GROWTH, self.agent.replan_share) * k)
 
     def moments(self) -> list[float]:
         """Return after how many episodes plans are made, as long as nothing else is played."""
-        k, moments, (n, more) = 0.0, [], self._growing()
+        k, moments = 0.0, []
         while k <= MOST:
             moments.append(k)
-            k += self.length(k, _seen(n + k * more))
+            k += self.length(k)
         return moments
-
-    def _growing(self) -> tuple[Floats, Floats]:
-        """Return how often each next state was seen before, and how much more of it each episode brings."""
-        before, after = self.after(0.0).entries, self.after(1.0).entries
-        S, n = self.world.S, np.zeros(len(after.n))
-        n[np.searchsorted(after.place * S + after.state, before.place * S + before.state)] = before.n
-        return n, after.n - n
 
     def decide(self, k: float) -> Decision:
         """Return what the agent decides after k episodes."""

@@ -1,8 +1,9 @@
 """The loops of a simulation: what is played episode by episode, and where it is entered.
 
-The reference loop works for any agent and is easy to read. Another plays each plan in compiled code; the fused loop
-plans there, too, for the StepMix family; and the last draws whole blocks at once. All but the blocks draw the same
-numbers in the same order. `agents/schedule.py` says when each of them replans.
+The reference loop works for any agent and is easy to read. Where an agent plans before every episode, another plays
+each plan in compiled code, and the fused loop plans there, too, for the StepMix family: they draw the same numbers in
+the same order. Where plans are in force for longer, the last draws whole blocks at once, with the same law.
+`agents/schedule.py` says when each of them replans.
 """
 
 import math
@@ -16,7 +17,6 @@ import numpy as np
 
 from surefoot.agents import CountingAgent, Plan, SpliceAgent
 from surefoot.agents.plan import SOURCES
-from surefoot.agents.replanning import Deadline
 from surefoot.agents.schedule import PlanInForce
 from surefoot.assurance.ledger import Ledger
 from surefoot.base.arrays import Floats
@@ -36,7 +36,6 @@ from surefoot.task.transitions import MOST_IN_A_TABLE, Lists
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
 CHUNK_SECONDS = 0.1  # how long the fused loop runs before it yields: for progress and Ctrl-C
-NEVER, NO_LIMITS = 2**62, np.zeros((0, 0), dtype=np.int64)  # baseline episodes and visits that end a plan: none do
 STRETCH = 200_000  # steps of one plan that are played before Ctrl-C is handled
 
 
@@ -173,7 +172,7 @@ def reference_loop(context: RunContext) -> Iterator[int]:
         yield k + 1
 
 
-def _plan_by_plan(context: RunContext) -> Iterator[int]:
+def plan_by_plan(context: RunContext) -> Iterator[int]:
     """Any agent: it plans in Python, and each plan is played in compiled code for as long as it is in force.
 
     The same bits as the reference loop. Yields after every stretch.
@@ -189,33 +188,24 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
         following = None if in_force is None else in_force.next(counts)
         if following is None:
             following = context.replan()
-            arrays = count_arrays(counts, following.end, setup.agent.return_range)
-            # An agent that continues its plan switches between few policies: each is measured once.
-            known: dict[object, tuple[Plan, kernels.ActivePlan]] = {}
+            arrays = count_arrays(counts, setup.agent.return_range)
         if following is not in_force:
             in_force, plan = following, following.plan
             check_step(plan, problem.H)
-            key = (plan.source, plan.h, plan.entry, _address(plan.policy))
-            if key not in known:
-                known[key] = plan, active_plan_from(plan, setup.measure(plan.policy), problem)
-            active = known[key][1]
+            active = active_plan_from(plan, setup.measure(plan.policy), problem)
         n = min(setup.episodes - done, max(1, STRETCH // problem.H), context.until_checkpoint(done))
-        left = in_force.episodes_left(counts)
-        n = n if left is None else min(n, left)
+        n = min(n, in_force.episodes_left(counts))
         arrays = ready_to_count(arrays, counts, problem.H)
-        waiting = in_force.episodes_before_growth_counts(counts)
-        n, into = (min(n, waiting), unlimited(arrays)) if waiting > 0 else (n, arrays)
         played = kernels.play_on(
-            true_world, known_rewards, active, into, context.tally, setup.level, n, uniforms, episode
+            true_world, known_rewards, active, arrays, context.tally, setup.level, n, uniforms, episode
         )
         counts.episodes += played
         done += played
         yield done
 
 
-def count_arrays(counts: Counts, end: Deadline, within: tuple[int, int] | None) -> "kernels.CountArrays":
+def count_arrays(counts: Counts, within: tuple[int, int] | None) -> "kernels.CountArrays":
     """Return the arrays of these counts as the kernels read and change them; `within`: the range of returns."""
-    limits = end.visits
     rows, S, A = counts.shape
     x_sa, z_sa = (
         np.zeros((0, 0), dtype=np.int64) if sums is None else sums.reshape(rows, S * A)
@@ -229,15 +219,8 @@ def count_arrays(counts: Counts, end: Deadline, within: tuple[int, int] | None) 
         z_sa=z_sa,
         n_start=counts.n_start,
         returns=kernels.seen_returns_from(counts.baseline_returns, counts.return_weights, within),
-        returns_limit=NEVER if end.returns is None else end.returns,
         account=counts.account,
-        limits=limits.reshape(rows, S * A) if limits.size else limits,
     )
-
-
-def unlimited(arrays: "kernels.CountArrays") -> "kernels.CountArrays":
-    """Return the arrays of counts whose growth ends no plan."""
-    return arrays._replace(limits=NO_LIMITS, returns_limit=NEVER)
 
 
 def ready_to_count(arrays: "kernels.CountArrays", counts: Counts, H: int) -> "kernels.CountArrays":
@@ -246,11 +229,6 @@ def ready_to_count(arrays: "kernels.CountArrays", counts: Counts, H: int) -> "ke
         counts.transitions.make_room(H)
         return arrays._replace(n_sas=counts.transitions.for_kernels)
     return arrays
-
-
-def _address(policy: Floats | EpisodicMixture) -> int:
-    """Return what identifies a policy for as long as it exists."""
-    return id(policy) if isinstance(policy, EpisodicMixture) else int(policy.ctypes.data)
 
 
 def active_plan_from(plan: Plan, measured: Measured, problem: Problem) -> "kernels.ActivePlan":
@@ -272,7 +250,7 @@ def active_plan_from(plan: Plan, measured: Measured, problem: Problem) -> "kerne
     )
 
 
-def _fused(context: RunContext) -> Iterator[int]:
+def fused(context: RunContext) -> Iterator[int]:
     """The StepMix family: planning, too, inside one compiled call. Yields about ten times a second."""
     setup, counts, world, agent = context.setup, context.counts, context.world, context.setup.agent
     assert isinstance(agent, SpliceAgent)
@@ -280,10 +258,8 @@ def _fused(context: RunContext) -> Iterator[int]:
     known_rewards = known_rewards_in(world, problem)
     inputs = agent.plan_inputs(counts)
     work = kernels.empty_workspace(problem.H, problem.S, problem.A, len(inputs.splices.h0))
-    rows, pairs = inputs.evidence.n_sa.shape
     value_b = setup.measure(agent.pi_b).value if setup.baseline is None else setup.baseline
-    by_visits = inputs.replan_rule.growth < math.inf
-    loop_state = kernels.empty_loop_state(by_visits, rows, pairs, counts.episodes, value_b)
+    loop_state = kernels.empty_loop_state(value_b)
     kernels.refresh_all(inputs.evidence)
     true_world, uniforms = world.for_kernels(), kernels.uniforms_from(context.rng)
     done, chunk = 0, 1  # one episode first, so that compiling does not count as its speed
@@ -300,7 +276,7 @@ def _fused(context: RunContext) -> Iterator[int]:
         yield done
 
 
-def _block_by_block(context: RunContext) -> Iterator[int]:
+def block_by_block(context: RunContext) -> Iterator[int]:
     """Whole blocks at once. Yields after every block, or part of one that a plan lasts.
 
     The length of a block is fixed when it is planned, so its episodes are i.i.d. and their counts are multinomial, step
@@ -313,8 +289,7 @@ def _block_by_block(context: RunContext) -> Iterator[int]:
         in_force = None if in_force is None else in_force.next(counts)
         if in_force is None:
             in_force = context.replan()
-        left = in_force.episodes_left(counts)
-        n = setup.episodes - done if left is None else min(left, setup.episodes - done)
+        n = min(in_force.episodes_left(counts), setup.episodes - done)
         _play_block(context, in_force.plan, n)
         done += n
         yield done
@@ -352,8 +327,8 @@ def _draw_baseline(context: RunContext, pi_b: Floats, n: int) -> None:
 
 def draw_baseline(world: TabularMDP, agent: CountingAgent, counts: Counts, n: int, rng: np.random.Generator) -> None:
     """Play and count n episodes of this agent's baseline, whose returns are evidence, one by one in compiled code."""
-    problem, endless = agent.problem, Deadline(None, NO_LIMITS, None, 0)
-    true_world, arrays = world.for_kernels(), count_arrays(counts, endless, agent.return_range)
+    problem = agent.problem
+    true_world, arrays = world.for_kernels(), count_arrays(counts, agent.return_range)
     known_rewards = known_rewards_in(world, problem)
     pi_b, uniforms = read_only(np.ascontiguousarray(agent.pi_b)), kernels.uniforms_from(rng)
     episode, done = kernels.empty_episode(problem.H), 0
@@ -371,8 +346,8 @@ def loop_for(agent: CountingAgent, ledger: str | Path | None = None) -> Loop:
     so is one whose plans are written to a ledger, or whose counts are lists: a plan takes long then, and a call little.
     """
     if agent.draws_whole_blocks:
-        return _block_by_block
+        return block_by_block
     small = agent.problem.S <= MOST_IN_A_TABLE
     if isinstance(agent, SpliceAgent) and agent.plans_itself and agent.explorer is None and ledger is None and small:
-        return _fused
-    return _plan_by_plan
+        return fused
+    return plan_by_plan

@@ -31,15 +31,15 @@ def simulate(
     """Play `episodes` episodes and keep the account.
 
     `counts` starts the agent warm (they are copied): those of an earlier run, or of a log, on the conditions that
-    `Counts.from_log` states. It then draws other numbers than a run that starts cold with the same seed. With
-    `replan=Blocks(...)` whole blocks are drawn at once, with the law of the loop but other bits.
+    `Counts.from_log` states. It then draws other numbers than a run that starts cold with the same seed.
 
     `floor` counts violations of another floor than the agent's own (for which there is then no promise), or of any
-    floor for an agent without one. Values are exact, not sampled. The StepMix family runs in compiled code, others
-    plan in Python and are played in it; to the same last bit as `simulate_reference`.
+    floor for an agent without one. Values are exact, not sampled. Whole blocks of episodes that share a plan are drawn
+    at once, with the law of `simulate_reference` but other bits. An agent with `replan=0` plans before every episode:
+    the StepMix family in compiled code, others in Python; to the same last bit as `simulate_reference`.
 
-    `checkpoints` are numbers of episodes: what a plan made after so many would say goes into `run.trace` (with blocks:
-    at the end of the block), and changes nothing in the run. `ledger` is a new file for every plan, which
+    `checkpoints` are numbers of episodes: what a plan made after so many would say goes into `run.trace` (at
+    the end of the block that they are in), and changes nothing in the run. `ledger` is a new file for every plan, which
     `check_ledger` re-derives; plans are then made one by one in Python: the same bits, more slowly. Ctrl-C is handled
     about ten times a second, between episodes, and ends the run: what was played is returned, with `run.interrupted`. A
     second one, after the first was handled, is Python's own, and so is one while compiling, before the first episode.

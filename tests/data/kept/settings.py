@@ -26,7 +26,7 @@ LIBRARIES = ("numpy", "numba", "highspy", "duckdb", "gymnasium")
 # Said, because the defaults are others.
 PRIOR = sf.KL(full_support=True)
 DEFAULTS: dict[str, Any] = {"bounds": PRIOR, "returns": None}  # of the StepMix family
-RULE: dict[str, Any] = {"replan": sf.Growth(1.1)}  # of all agents that can say when to replan
+EVERY: dict[str, Any] = {"replan": 0.0}  # a plan before every episode; others name a share, and play blocks
 SHARE = 0.2  # of delta, for returns
 
 
@@ -345,7 +345,7 @@ def half(problem: sf.Problem) -> np.ndarray:
 def stepmix_kl() -> sf.StepMix:
     world = walk_world()
     floor = 1.5
-    return sf.StepMix(world.problem, half(world.problem), floor, pooled=True, replan=sf.Growth(1.3), **DEFAULTS)
+    return sf.StepMix(world.problem, half(world.problem), floor, pooled=True, replan=0.3, **DEFAULTS)
 
 
 def epsmix_live() -> sf.EpsMix:
@@ -354,7 +354,7 @@ def epsmix_live() -> sf.EpsMix:
     baseline = half(problem)
     nothing = sf.certify(baseline, sf.Counts.zeros(problem, pooled=True), problem, 0.01, PRIOR).certificate
     proof = replace(nothing, value=0.25, rescaled=None)
-    settings = {"pooled": True, "replan": sf.Growth(3.0), "returns": sf.Returns(share=0.5), "certificate": proof}
+    settings = {"pooled": True, "replan": 1.0, "returns": sf.Returns(share=0.5), "certificate": proof}
     return sf.EpsMix(problem, baseline, -0.5, delta=0.1, bounds=PRIOR, **settings)
 
 
@@ -423,7 +423,7 @@ title = "One place"
 question = "Is the trap avoided?"
 trials = 1
 episodes = 300
-replan = { blocks = 0.05 }
+replan = 0.05
 
 [[scenarios]]
 id = "trap"
@@ -458,7 +458,7 @@ def dosing(kind: Any, **settings: Any) -> tuple[sf.TabularMDP, sf.Agent]:
 def five_by_optimism() -> tuple[sf.TabularMDP, sf.Agent]:
     """The same without baseline and floor."""
     world = sf.random_mdp(S=5, A=5, H=3, seed=1)
-    return world, sf.BPIUCBVI(world.problem, bounds=PRIOR, **RULE)
+    return world, sf.BPIUCBVI(world.problem, bounds=PRIOR, **EVERY)
 
 
 def trap(kind: Any, **settings: Any) -> tuple[sf.TabularMDP, sf.Agent]:
@@ -476,7 +476,7 @@ def told(kind: Any, below: float, **settings: Any) -> tuple[sf.TabularMDP, sf.Ag
 def relative() -> tuple[sf.TabularMDP, sf.Agent]:
     world = sf.world("dosing")
     return world, sf.StepMix(
-        world.problem, world.baseline, sf.Relative(0.1), pooled=True, delta=0.1, **DEFAULTS, **RULE
+        world.problem, world.baseline, sf.Relative(0.1), pooled=True, delta=0.1, **DEFAULTS, **EVERY
     )
 
 
@@ -494,12 +494,12 @@ def costly() -> tuple[sf.TabularMDP, sf.Agent]:
     baseline = sf.uniform(3, 3, 2)
     spent = float((sf.occupancy(world, baseline) * cost).sum())
     settings = {"cost": cost, "budget": spent + 0.4, "baseline_cost": spent, "bounds": sf.MaurerPontilBox()}
-    return world, sf.DOPE(world.problem, baseline, episodes=3000, pooled=True, replan=sf.Growth(1.5), **settings)
+    return world, sf.DOPE(world.problem, baseline, episodes=3000, pooled=True, replan=0.5, **settings)
 
 
 def warm(seed: int, folder: Path) -> Made:
     """Counts of one run start the next; several seeds at once; and the plan that would come next."""
-    world, agent = trap(sf.StepMix, delta=0.1, explorer=sf.Thompson(sf.world("trap").problem), **DEFAULTS, **RULE)
+    world, agent = trap(sf.StepMix, delta=0.1, replan=0.1, explorer=sf.Thompson(sf.world("trap").problem), **DEFAULTS)
     first = sf.simulate(world, agent, 500, seed, progress=False)
     runs = sf.simulate_many(world, agent, 500, [seed, seed + 1], jobs=1, counts=first.counts, progress=False)
     plain = sf.simulate_reference(world, agent, 100, seed, progress=False)
@@ -559,39 +559,37 @@ def shop_log(seed: int, folder: Path) -> Made:
 
 PAPER_LOOKS = (1000, 100_000, 5_000_000, 20_000_000)
 RUNS: dict[str, Callable[[int, Path], Made]] = {
-    "stepmix, KL": simulated(lambda: dosing(sf.StepMix, **DEFAULTS, **RULE), 4000, (1, 100, 1000, 4000)),
+    "stepmix, KL": simulated(lambda: dosing(sf.StepMix, **DEFAULTS, **EVERY), 4000, (1, 100, 1000, 4000)),
     "stepmix, as in the paper": simulated(lambda: trap(sf.StepMix.paper, delta=0.1), 700_000, (700_000,)),
     "stepmix, the paper's bounds, blocks": simulated(
-        lambda: trap(sf.StepMix, bounds=sf.Bernstein(), replan=sf.Blocks(0.05)), 20_000_000, PAPER_LOOKS
+        lambda: trap(sf.StepMix, bounds=sf.Bernstein(), replan=0.05), 20_000_000, PAPER_LOOKS
     ),
     "epsmix, KL, returns": simulated(
-        lambda: dosing(sf.EpsMix, bounds=PRIOR, returns=sf.Returns(0.3), **RULE), 4000, (10, 4000)
+        lambda: dosing(sf.EpsMix, bounds=PRIOR, returns=sf.Returns(0.3), **EVERY), 4000, (10, 4000)
     ),
-    "epsmix, the paper's bounds, growth": simulated(
-        lambda: trap(sf.EpsMix, bounds=sf.Bernstein(), replan=sf.Growth(1.05)), 1_000_000, (1_000_000,)
+    "epsmix, the paper's bounds, blocks": simulated(
+        lambda: trap(sf.EpsMix, bounds=sf.Bernstein(), replan=0.05), 1_000_000, (1_000_000,)
     ),
-    "step-no-mix": simulated(lambda: trap(sf.StepNoMix, **DEFAULTS, **RULE), 3000, (3000,)),
+    "step-no-mix": simulated(lambda: trap(sf.StepNoMix, **DEFAULTS, **EVERY), 3000, (3000,)),
     "bpi-ucbvi, KL": simulated(five_by_optimism, 3000),
     "bpi-ucbvi, as in the paper": simulated(
         lambda: (sf.world("trap"), sf.BPIUCBVI.paper(sf.world("trap").problem)), 20_000
     ),
     "relative floor": simulated(relative, 8000, (8000,)),
-    "unknown rewards and start": simulated(
-        lambda: veiled(sf.StepMix, replan=sf.Growth(1.2), **DEFAULTS), 6000, (6000,)
-    ),
+    "unknown rewards and start": simulated(lambda: veiled(sf.StepMix, replan=0.2, **DEFAULTS), 6000, (6000,)),
     "unknown rewards, returns, epsmix": simulated(
-        lambda: veiled(sf.EpsMix, bounds=PRIOR, returns=sf.Returns(SHARE), **RULE), 6000, (6000,)
+        lambda: veiled(sf.EpsMix, bounds=PRIOR, returns=sf.Returns(SHARE), **EVERY), 6000, (6000,)
     ),
-    "dope": simulated(
-        lambda: told(sf.DOPE, 0.4, episodes=3000, bounds=sf.MaurerPontilBox(), replan=sf.Growth(1.3)), 3000
-    ),
+    "dope": simulated(lambda: told(sf.DOPE, 0.4, episodes=3000, bounds=sf.MaurerPontilBox(), replan=0.3), 3000),
     "dope, costs": simulated(costly, 3000),
     "optpess-lp": simulated(
-        lambda: told(sf.OptPessLP, 0.4, episodes=2000, bounds=sf.MaurerPontilBox(scale=0.2), replan=sf.Growth(1.5)),
+        lambda: told(sf.OptPessLP, 0.4, episodes=2000, bounds=sf.MaurerPontilBox(scale=0.2), replan=0.5),
         2000,
     ),
-    "budget-exploration": simulated(lambda: told(sf.BudgetExploration, 0.2, replan=sf.Growth(1.2), **DEFAULTS), 2000),
-    "conservative-ucbvi": simulated(lambda: told(sf.ConservativeUCBVI, 0.2, episodes=1000, **DEFAULTS, **RULE), 1000),
+    "budget-exploration": simulated(lambda: told(sf.BudgetExploration, 0.2, replan=0.2, **DEFAULTS), 2000),
+    "conservative-ucbvi": simulated(
+        lambda: told(sf.ConservativeUCBVI, 0.2, episodes=1000, replan=0.1, **DEFAULTS), 1000
+    ),
     "warm, Thompson, several seeds": warm,
     "learn": learning,
     "log": from_log,

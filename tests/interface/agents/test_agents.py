@@ -1,18 +1,15 @@
 """What every agent must do. Registering one in `sf.AGENTS` enrols it here."""
 
 import copy
-import math
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import surefoot as sf
 from surefoot.agents import SpliceAgent
-from surefoot.agents.replanning import Blocks, EveryEpisode, Growth, usual
+from surefoot.agents.replanning import SHARE
 from surefoot.agents.settings import AgentSettings
-from surefoot.agents.work import PlanWork
 from surefoot.base.digest import digest
 from surefoot.bounds import BOUNDS
 from surefoot.bounds.certificate import fingerprint_of
@@ -88,108 +85,13 @@ def test_defaults_are_for_people(make):
     agent = make()
     assert agent.delta == 0.05
     assert agent.pooled is False
-    # (28 + 3 5 6/200 + 3 5 5 5/1600 + 5 5 3 2/250) / 8 = 3.7: three backups where a baseline is bounded, too
-    usual, lists = Growth(1.1, 4, 3 * 2 / 96 / 8), 2.5 * 3 + 375 / 1000
-    visits, box = (0.75 + 15 * (20 * 5 + 5 * 5 + 4 * 5) / 20_000) / 8, (0.75 + 375 / 700) / 8  # for each iteration
-    others = {
-        sf.BPIUCBVI: Growth(1.1, 4, 2 * 2 / 96 / 8),
-        sf.StepMix: Growth(1.1, 4, 3.5 * 2 / 96 / 8),
-        sf.StepNoMix: Growth(1.1, 4, 3.5 * 2 / 96 / 8),
-        sf.UCBVI: Growth(1.1, math.ceil((28.69 + lists) / 8)),
-        sf.BPIUCBVIMenard: Growth(1.1, 5),
-        sf.OptPessLP: Blocks(0.1, 5, per_iteration=visits),
-        sf.RewardFreeSafeRL: Blocks(0.1, math.ceil((28.69 + 2 * lists) / 8), per_iteration=visits),
-        sf.DOPE: Blocks(0.1, 5, per_iteration=box),
-    }
-    assert agent.replan_rule == others.get(type(agent), usual)
-    assert make(replan=Blocks(0.1)).replan_rule == Blocks(0.1)
+    assert agent.replan is None and agent.replan_share == SHARE == 0.02
+    assert make(replan=0.1).replan_share == 0.1
     assert "NOT CERTIFIED" not in str(agent.promise)
 
 
-@pytest.mark.parametrize(
-    ("kind", "floor", "S", "A", "H", "backups", "rule"),
-    [
-        # Two backups of each pair for the optimistic policy, one for the baseline, H/2 for splices.
-        (sf.EpsMix, 0.1, 1, 4, 1, 3, Growth(1.1, 5)),  # 28.03 / 6 = 4.7: of one step nothing is backed up
-        (sf.EpsMix, 0.1, 2, 2, 30, 3, Growth(1.1, 1)),  # (28.04 + 2 2 3 29/250) / 35 = 0.8
-        (sf.EpsMix, 0.1, 5, 5, 3, 3, Growth(1.1, 4)),  # (28.2 + 5 5 3 2/250) / 8 = 3.6
-        (sf.StepMix, sf.Relative(0.1), 6, 2, 20, 22, Growth(1.1, 2)),  # (28.1 + 6 2 (2 + 20) 19/250) / 25 = 1.9
-        # Up to 18 states 32 next states that were seen take a step in a backup; above, 120.
-        (sf.BPIUCBVI, None, 18, 5, 3, 2, Growth(1.1, 4)),
-        (sf.BPIUCBVI, None, 19, 5, 3, 2, Growth(1.1, 4)),  # (28 + 0.57 + 1.13 + 19 5 2 2/250) / 8 = 3.9
-        (sf.EpsMix, 0.1, 20, 2, 90, 3, Growth(1.1, 1)),
-        # More than 300 H backups in all are made in blocks.
-        (sf.BPIUCBVI, None, 45, 5, 3, 2, Growth(1.1, 5)),  # 45 5 2 2 = 300 3; (28 + 1.35 + 6.33 + 3.6) / 8 = 4.9
-        (sf.BPIUCBVI, None, 46, 5, 3, 2, Blocks(0.1, 5)),
-        (sf.StepMix, 0.1, 10, 3, 17, 10.5, Growth(1.1, 3)),  # (28.4 + 10 3 (2 + 17/2) 16/250) / 22 = 2.2
-        (sf.StepMix, 0.1, 10, 3, 18, 11, Blocks(0.1, 3)),
-        (sf.StepMix, 0.1, 64, 4, 20, 12, Blocks(0.1, 11)),  # (28 + 1.6 + 10.24 + 64 4 12 19/250) / 25 = 10.9
-        # Lists: half as long, and few splices.
-        (sf.EpsMix, 0.1, 100, 2, 20, 1.5, Growth(1.1, 3)),  # (28 + 1.5 + 100 2 1.5 19/250) / 25 = 2.1
-        (sf.EpsMix, 0.1, 500, 5, 20, 1.5, Blocks(0.1, 14)),
-        (sf.StepMix, 0.1, 500, 5, 20, 2.5, Blocks(0.1, 21)),  # (28 + 15 + 500 5 2.5 19/250) / 25 = 20.7
-        (sf.StepMix, sf.Relative(0.1), 500, 5, 20, 4, Blocks(0.1, 33)),
-        # Many pairs: to go through the counts takes more than 19 H steps.
-        (sf.EpsMix, 0.1, 760, 4, 1, 1.5, Growth(1.1, 8)),  # 760 5/200 = 19; 47 / 6 = 7.8
-        (sf.EpsMix, 0.1, 761, 4, 1, 1.5, Blocks(0.1, 8)),
-        # Tables of all next states: 1000 entries a step, and 2.5 steps for each of H.
-        (sf.UCBVI, None, 86, 2, 2, 0, Growth(1.1, 10)),  # (28 + 1.29 + 5 + 2 86 2 86/1000) / 7 = 9.1
-        (sf.UCBVI, None, 91, 2, 2, 0, Blocks(0.1, 10)),  # 1.37 + 5 + 2 91 2 91/1000 = 39.5, more than 19 for each of H
-    ],
-)
-def test_the_default_rule_counts_the_work_of_a_plan(kind, floor, S, A, H, backups, rule):
-    """A plan is in force for as many episodes as take as long as it took to make: 28 steps of a learner, a step for 200
-    pairs and 250 backups; an episode takes its steps, and five more. What is said is kept."""
-    problem = sf.Problem(np.full((S, A), 0.5), H=H, stationary=True)
-    given = () if floor is None else (sf.uniform(H, S, A), floor)
-    settings = {"pooled": True, **({"episodes": 100} if kind is sf.UCBVI else {})}
-    agent = kind(problem, *given, **settings)
-    per_successor = backups * (H - 1) / (32 if S <= 18 else 120) / (5 + H)
-    assert agent.plan_work.backups == backups
-    assert agent.replan_rule == replace(rule, per_successor=per_successor)
-    assert kind(problem, *given, replan=Blocks(0.5), **settings).replan_rule == Blocks(0.5)
-
-
-def test_the_default_rule_counts_what_an_explorer_or_an_agent_inside_takes():
-    """An explorer's policy is bounded beside the optimistic one. Thompson draws a weight for every possible next state
-    (400 take as long as a step), and reads them at every step (1200). An agent inside makes a plan of its own."""
-    problem = sf.Problem(np.full((10, 4), 0.5), H=5, stationary=True)
-    given = problem, sf.uniform(5, 10, 4), 0.1
-    per_successor = {backups: backups * 4 / 32 / 10 for backups in (3, 5)}
-
-    def by_default(kind, **settings):
-        return kind(*given, pooled=True, **settings).replan_rule
-
-    assert by_default(sf.EpsMix) == Growth(1.1, 4, per_successor[3])  # (28.5 + 40 3 4/250) / 10 = 3.04
-    own = by_default(sf.EpsMix, explorer=lambda counts, rng: given[1])
-    assert own == Growth(1.1, 4, per_successor[5])  # (28.5 + 40 5 4/250) / 10 = 3.2
-    # 12.5 + 400/400 + 5 400/1200 = 15.2 more
-    assert by_default(sf.EpsMix, explorer=sf.Thompson(problem)) == Growth(1.1, 5, per_successor[5])  # 4.7
-    one_each = np.eye(70, dtype=bool)[:, None].repeat(4, 1)  # over lists only possible next states are drawn
-    few = sf.Problem(np.full((70, 4), 0.5), H=5, stationary=True, support=one_each)
-    assert sf.Thompson(few).steps(True) == 37.5 + 280 / 400 + 5 * 280 / 1200
-    few = sf.Problem(np.full((64, 4), 0.5), H=5, stationary=True, support=one_each[:64, :, :64])
-    assert sf.Thompson(few).steps(True) == 12.5 + 64 * 4 * 64 / 400 + 5 * 64 * 4 * 64 / 1200
-    assert sf.StepMix(*given, pooled=True).plan_work.backups == 2 + 5 / 2
-    assert sf.StepMix(*given[:2], sf.Relative(0.1), pooled=True).plan_work.backups == 2 + 5
-    assert sf.Thompson(problem).steps(False) == 12.5 + 5 * 400 / 400 + 400 * 5 / 1200  # a row for each step
-    inside = sf.UCBVI(problem, episodes=100, pooled=True)  # 12.5 + 5 10 4 10/1000 = 14.5
-    assert inside.replan_rule == Growth(1.1, 5)  # (28.5 + 14.5) / 10 = 4.3
-    within = by_default(sf.BudgetExploration, learner=inside)
-    assert within == Growth(1.1, 8, per_successor[5])  # (28.5 + 40 5 4/250 + 28 + 14.5) / 10 = 7.4
-    assert by_default(sf.BudgetExploration) == Growth(1.1, 4, per_successor[3])
-    value = {"baseline_value": 2.0}
-    assert by_default(sf.ConservativeUCBVI, learner=inside, **value) == inside.replan_rule
-    assert by_default(sf.ConservativeUCBVI, **value) == Growth(1.1, 4, per_successor[3])
-    linear = sf.OptPessLP(*given, episodes=100, baseline_value=2.0, pooled=True)
-    per_iteration = (0.75 + 50 * (20 * 4 + 4 * 10 + 4 * 10) / 20_000) / 10
-    assert by_default(sf.BudgetExploration, learner=linear) == Blocks(0.1, 8, per_successor[5], per_iteration)
-
-
-def test_the_default_rule_is_never_refused():
-    """However large a problem is; agents that cannot plan for so many states refuse them when they are built."""
+def test_agents_that_cannot_plan_for_so_many_states_refuse_them():
     many = sf.Problem(np.full((20_000, 2), 0.5), H=2, stationary=True)
-    assert usual(many, PlanWork(0.0, per_iteration=1e9), pooled=True).per_iteration == 10_000.0
     few = r"has a number for every next state of every pair: H x S x A x S = 2 x 20000 x 2 x 20000, expected at most"
     for build in (
         lambda: sf.RewardFreeSafeRL(many, sf.uniform(2, 20_000, 2), 0.1, baseline_value=1.0),
@@ -198,9 +100,12 @@ def test_the_default_rule_is_never_refused():
     ):
         with pytest.raises(sf.InvalidSetting, match=few):
             build()
-    long = sf.Problem(np.full((1, 1), 0.5), H=1_000_000, stationary=True)
-    rule = sf.StepMix(long, sf.uniform(1_000_000, 1, 1), 0.1, pooled=True).replan_rule
-    assert rule.per_successor == 10_000.0
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, np.nan, np.inf, "0.1", True])
+def test_a_share_outside_of_0_to_1_is_refused(make, share):
+    with pytest.raises(sf.InvalidSetting, match=r"replan is .*expected a number from 0 to 1: the share of"):
+        make(replan=share)
 
 
 def test_default_bounds_are_sharp(make_splice):
@@ -208,7 +113,8 @@ def test_default_bounds_are_sharp(make_splice):
     assert agent.bounds == sf.KL()
     assert agent.bounds.certified
     # With the paper's bounds the default is the paper's, too; and what is said is kept.
-    assert make(bounds=sf.Bernstein()).replan_rule == EveryEpisode()
+    assert make(bounds=sf.Bernstein()).replan_share == 0.0
+    assert make(bounds=sf.Bernstein(), replan=0.1).replan_share == 0.1
 
 
 def test_the_rivals_constants_are_the_printed_ones(paper_world):
@@ -224,7 +130,7 @@ def test_the_preset_is_the_papers(make_splice):
     agent = kind.paper(*arguments, delta=0.1)
     assert (agent.delta, agent.pooled) == (0.1, False)
     assert agent.bounds == sf.Bernstein(1.0)
-    assert agent.replan_rule == agent.replan == EveryEpisode()
+    assert agent.replan_share == agent.replan == 0.0
     assert kind.paper(*arguments).delta == 0.05
 
 
@@ -376,7 +282,7 @@ def test_another_floor_has_no_promise(paper_world):
 def test_copies_are_as_frozen_as_the_original(make, paper_world, copied):
     """Worker processes get copies; kernels would be compiled again for writable ones, which could be changed."""
     used = make()
-    assert used.replan_rule == copied(used).replan_rule  # what was asked of it before is no obstacle
+    assert used.replan_share == copied(used).replan_share  # what was asked of it before is no obstacle
     for original in (
         used,
         copied(used),
@@ -431,7 +337,7 @@ def test_an_agent_built_by_name_is_the_one_built_by_hand(family, scale):
     world = sf.world("random", S=3, A=2, H=3, seed=1, stationary=True)
     pi_b, value = world.baseline, float(sf.policy_value(world, world.baseline)[0, world.s1])
     three, sharp = (world.problem, pi_b, 0.4), family == "kl"
-    common = {"delta": 0.1, "pooled": True, "replan": sf.Blocks(0.1)}
+    common = {"delta": 0.1, "pooled": True, "replan": 0.1}
     given = {**common, "bounds": build_bounds(family, scale)}
     knows = {**common, "baseline_value": value, "episodes": 300}
     box = {name: sf.MaurerPontilBox if sharp else own for name, own in BOXES.items()}

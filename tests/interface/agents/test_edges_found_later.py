@@ -433,7 +433,7 @@ def test_two_threads_do_not_begin_the_same_episode():
         time.sleep(0.002)
         return even
 
-    agent = sf.StepMix(problem, even, 1.2, explorer=slow, replan=sf.EveryEpisode())
+    agent = sf.StepMix(problem, even, 1.2, explorer=slow, replan=0.0)
     learner, together, seen = sf.Learner(agent, seed=0), threading.Barrier(2, timeout=30), []
 
     def play():

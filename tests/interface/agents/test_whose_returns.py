@@ -75,7 +75,7 @@ def test_returns_outside_their_range_show_that_it_is_false(trap):
 
 def test_returns_in_another_range_are_refused(trap):
     """What is spread in one range says nothing in another; those of an agent that does not read them are not spread."""
-    agent, narrow = sf.EpsMix(trap.problem, trap.baseline, 0.6), (0, 7 * 2**17)
+    agent, narrow = sf.EpsMix(trap.problem, trap.baseline, 0.6, replan=0.0), (0, 7 * 2**17)
     own = sf.simulate(trap, agent, 200, seed=0).counts
     agent.plan(own)  # control
     counts = own.copy()
@@ -113,7 +113,7 @@ def test_going_on_with_the_same_seed_draws_other_numbers(trap):
 
 def test_sums_of_rewards_do_not_overflow(trap):
     """10^11 episodes in blocks, and the sums are still right."""
-    agent = sf.StepMix(trap.problem, trap.baseline, 0.68, replan=sf.Blocks(0.5))
+    agent = sf.StepMix(trap.problem, trap.baseline, 0.68, replan=0.5)
     run = sf.simulate(trap, agent, 10**11, seed=0)
     n, total = (int(x) for x in run.counts.baseline_returns)
     assert n == 0 or abs(total / 2**20 / n - 0.685) < 0.01

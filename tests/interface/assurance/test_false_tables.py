@@ -87,7 +87,7 @@ def test_gymnasiums_own_table_of_means():
     world = sf.from_gymnasium("CliffWalkingSlippery-v1", horizon=12)
     mine = sf.EpsMix(world.problem, sf.uniform(12, world.S, world.A), world.problem.units.to_user(0.0), pooled=True)
     run = sf.learn("CliffWalkingSlippery-v1", mine, 150, seed=0)
-    assert run.alarm is None and run.counts.unlike_table > 50
+    assert run.alarm is None and run.counts.unlike_table > 20
 
 
 class Ending(gymnasium.Env):

@@ -49,7 +49,7 @@ def shop(path, **settings):
     """A ledger of a problem whose states got a common start: 3 steps, of which 2 pay."""
     world = sf.from_gymnasium(Shop(), horizon=2, reward_range=(-10.0, 4.0))
     problem = world.problem.forget(**settings)
-    agent = sf.StepMix(problem, sf.uniform(3, 4, 2), -8.0, delta=0.2, replan=sf.Blocks(0.5), returns=None)
+    agent = sf.StepMix(problem, sf.uniform(3, 4, 2), -8.0, delta=0.2, replan=0.5, returns=None)
     sf.simulate(world, agent, 2000, seed=1, ledger=path)
 
 
@@ -58,7 +58,7 @@ def losses(path):
     rng = np.random.default_rng(7)
     r = np.array([[0.0, 0.0], [0.2, 0.7], [0.9, 0.9]])
     world = sf.TabularMDP(rng.dirichlet(np.ones(3), size=(3, 3, 2)), sf.Rescaled(r), units=sf.Units(-10.0, 4.0))
-    agent = sf.StepMix(world.problem, sf.uniform(3, 3, 2), -20.0, delta=0.2, replan=sf.Blocks(0.5), returns=None)
+    agent = sf.StepMix(world.problem, sf.uniform(3, 3, 2), -20.0, delta=0.2, replan=0.5, returns=None)
     sf.simulate(world, agent, 2000, seed=1, ledger=path)
 
 
@@ -69,7 +69,7 @@ def chained(path):
     P[:, 0], P[:, 1] = [0.0, 0.7, 0.3], [0.0, 0.2, 0.8]
     r = np.array([[0.0, 0.0], [0.2, 0.3], [0.9, 0.9]])
     world = sf.TabularMDP(P, sf.Rescaled(r), H=3, units=sf.Units(-10.0, 4.0))
-    agent = sf.StepMix(world.problem, sf.uniform(3, 3, 2), -25.0, delta=0.2, replan=sf.Blocks(0.5), returns=None)
+    agent = sf.StepMix(world.problem, sf.uniform(3, 3, 2), -25.0, delta=0.2, replan=0.5, returns=None)
     sf.simulate(world, agent, 2000, seed=1, ledger=path)
 
 
@@ -617,7 +617,7 @@ def test_returns_of_the_explorer_are_none_of_the_baseline(tmp_path):
     path = tmp_path / "one.ledger"
     P = np.full((2, 2, 2), 0.5)
     world = sf.TabularMDP(P, np.array([[0.5, 0.6], [0.5, 0.6]]), H=2)
-    agent = sf.EpsMix(world.problem, sf.uniform(2, 2, 2), 0.4, delta=0.2, replan=sf.Blocks(0.5))
+    agent = sf.EpsMix(world.problem, sf.uniform(2, 2, 2), 0.4, delta=0.2, replan=0.5)
     sf.simulate(world, agent, 400, seed=1, ledger=path)
     records = [json.loads(line) for line in path.read_bytes().splitlines()]
     assert not verifier.verify(chain(records)).refusals

@@ -303,7 +303,7 @@ question = "Does every promise have one?"
 trials = 1
 episodes = 200
 figures = []
-replan = { growth = 1.1 }
+replan = 0.1
 
 [[scenarios]]
 id = "trap"

@@ -31,7 +31,7 @@ from surefoot.assurance import verifier
 from surefoot.bounds.certificate import fingerprint_of
 
 SOURCE = Path(verifier.__file__)
-BLOCKS = sf.Blocks(0.5)  # few plans, far apart
+BLOCKS = 0.5  # few plans, far apart
 
 
 # ---- the file itself

@@ -14,10 +14,6 @@ import surefoot as sf
 from surefoot.cli.main import app, main
 from surefoot.simulation import by_name
 from surefoot.studies.analysis import summary
-from surefoot.studies.report.tables import replan_in_words
-from surefoot.studies.run import trial
-from surefoot.studies.run.trial import run_trial
-from surefoot.studies.spec.study import parse_study
 
 RUNNER = CliRunner()
 OFFERS = ("--reward-range", "-1", "10", "--states", "4", "--actions", "3")
@@ -123,10 +119,9 @@ STUDY = {
     "episodes": 400,
     "scenarios": [{"id": "trap", "world": {"name": "trap"}}],
     "agents": [
-        {"id": "growth", "agent": "stepmix", "bounds": "kl", "replan": {"growth": 1.1}},
-        {"id": "blocks", "agent": "stepmix", "bounds": "kl", "replan": {"blocks": 0.01}},
-        {"id": "each", "agent": "bpi-ucbvi", "bounds": "kl", "replan": "every episode"},
-        {"id": "pays", "agent": "epsmix", "bounds": "kl", "replan": "when it pays"},
+        {"id": "tenth", "agent": "stepmix", "bounds": "kl", "replan": 0.1},
+        {"id": "blocks", "agent": "stepmix", "bounds": "kl", "replan": 0.01},
+        {"id": "each", "agent": "bpi-ucbvi", "bounds": "kl", "replan": 0},
     ],
 }
 TOML = """
@@ -135,7 +130,7 @@ title = "A tiny study"
 question = "Does it run?"
 trials = 2
 episodes = 300
-replan = { growth = 1.1 }
+replan = 0.1
 [[scenarios]]
 id = "trap"
 world = { name = "trap" }
@@ -150,19 +145,6 @@ bounds = "kl"
 def tiny(tmp_path):
     (tmp_path / "tiny.toml").write_text(TOML)
     return ("run", tmp_path / "tiny.toml", "--jobs", 1, "--no-report", "--out", tmp_path / "out")
-
-
-def test_a_study_may_leave_the_rule_to_its_agents(monkeypatch):
-    """As `surefoot try` does; with the paper's bounds that is before every episode."""
-    cell, rules = parse_study(STUDY, "here").cells[-1], []
-    monkeypatch.setattr(
-        trial, "simulate", lambda world, agent, *given, **more: rules.append(agent.replan_rule) or 1 / 0
-    )
-    for bounds in ("kl", "paper"):
-        with pytest.raises(ZeroDivisionError):
-            run_trial(replace(cell, agent=replace(cell.agent, bounds=bounds)), 0)
-    assert isinstance(rules[0], sf.Growth) and rules[0].at_least > 1 and rules[1] == sf.EveryEpisode()
-    assert replan_in_words(cell.replan) == "when it pays"
 
 
 def test_how_many_trials_are_done_is_said_first(tiny):

@@ -25,7 +25,7 @@ question = "Does it run?"
 trials = 2
 episodes = 1500
 figures = ["return"]
-replan = { growth = 1.1 }
+replan = 0.1
 
 [quick]
 trials = 1

@@ -529,7 +529,7 @@ class TestFiles:
 
 def test_real_trials_can_be_drawn():
     """What the simulator gives, not what was made up; every other picture of real trials is in test_report.py."""
-    study = study_of(agents=["stepmix", "bpi-ucbvi"], episodes=1000, trials=2, replan={"growth": 1.2})
+    study = study_of(agents=["stepmix", "bpi-ucbvi"], episodes=1000, trials=2, replan=0.2)
     trials = {cell.id: tuple(run_trial(cell, i) for i in range(2)) for cell in study.cells}
     results = Results(Path("nowhere"), study, {}, trials)
     (axes,) = plots.plot_return(results).axes

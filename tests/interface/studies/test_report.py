@@ -37,7 +37,7 @@ TINY = {
     "question": "Do they keep the floor?",
     "trials": 3,
     "episodes": 2000,
-    "replan": {"blocks": 0.05},
+    "replan": 0.05,
     "figures": [],
     "scenarios": [
         {"id": "trap", "title": "The trap", "world": {"name": "trap"}},
@@ -317,7 +317,7 @@ def test_missing_trials_and_quick_sizes_are_said(results):
     assert blocks.format("1 %", "1 %") in verdict_of(page([quick]))
     assert blocks.format("5 %", "5 %") in verdict_of(page([results]))  # in full as well
     agents = tuple(replace(one, replan=None) for one in quick.study.agents)
-    every = replace(quick, study=replace(quick.study, replan="every episode", agents=agents))
+    every = replace(quick, study=replace(quick.study, replan=0.0, agents=agents))
     assert "plans in blocks" not in verdict_of(page([every]))
 
 

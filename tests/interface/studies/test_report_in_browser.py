@@ -114,7 +114,7 @@ def results():
         "question": "Does the one with a floor keep it?",
         "trials": 2,
         "episodes": 1000,
-        "replan": {"blocks": 0.05},
+        "replan": 0.05,
         "figures": list(DRAWN),
         "claims": ["promise"],
         "scenarios": [{"id": "trap", "title": "The trap", "world": {"name": "trap"}}],

@@ -19,12 +19,12 @@ title = "A small study"
 question = "Does it run?"
 trials = 2
 episodes = 600
-replan = { growth = 1.1 }
+replan = 0.1
 
 [quick]
 trials = 1
 episodes = 300
-replan = { blocks = 0.01 }
+replan = 0.01
 
 [[scenarios]]
 id = "trap"
@@ -80,7 +80,7 @@ def test_no_packaged_study_scales_a_bonus_and_quick_ones_plan_in_blocks(name):
     for cell in (*study.cells, *study.made_quick().cells):
         assert cell.agent.scale == 1.0
     for cell in study.made_quick().cells:
-        assert cell.replan == ("blocks", 0.01)
+        assert cell.replan == 0.01
     if name in GROUPS["paper"]:
         assert {cell.agent.bounds for cell in study.cells} == {"paper"}
 
@@ -91,7 +91,7 @@ def test_the_papers_studies_have_its_sizes():
         f"eta = {eta}, floor = {floor}" for eta in (5, 10) for floor in (2.0, 2.2)
     ]
     assert (online.trials, {cell.episodes for cell in online.cells}) == (10, {20_000_000})
-    assert {cell.replan for cell in online.cells} == {"every episode"}
+    assert {cell.replan for cell in online.cells} == {0.0}
     assert {scenario.world["seed"] for scenario in online.scenarios} == {1}
     relative = packaged("relative-floors")
     assert {cell.episodes for cell in relative.cells} == {50_000_000}
@@ -197,7 +197,7 @@ def test_a_digest_is_of_what_decides_the_numbers_alone():
         replace(study, seed=1),
         replace(study, delta=0.2),
         replace(study, episodes=601),
-        replace(study, replan="every episode"),
+        replace(study, replan=0.0),
         replace(study, agents=(replace(study.agents[0], scale=0.5), study.agents[1])),
         replace(study, scenarios=(replace(study.scenarios[0], floor=0.61), study.scenarios[1])),
         replace(study, scenarios=(replace(study.scenarios[0], world_seeds=(1, 2)), study.scenarios[1])),
@@ -234,9 +234,9 @@ BAD = {
     "an unknown claim": ("trials = 2", 'trials = 2\nclaims = ["promises"]', "Did you mean 'promise'?"),
     "an unknown figure": ("trials = 2", 'trials = 2\nfigures = ["pie"]', "figures[0] is 'pie'"),
     "no list": ("trials = 2", 'trials = 2\nfigures = "return"', "expected a list"),
-    "a strange rule of replanning": ("growth = 1.1", "growth = 0.9", "expected a factor above 1"),
-    "too large a factor": ("growth = 1.1", "growth = 1000.5", "expected a factor above 1, up to 1000"),
-    "two rules of replanning": ("growth = 1.1", "growth = 1.1, blocks = 0.1", 'expected "every episode" or'),
+    "a share below 0": ("replan = 0.1", "replan = -0.1", "replan is -0.1, expected a share from 0 to 1"),
+    "a share above 1": ("replan = 0.1", "replan = 1.1", "replan is 1.1, expected a share from 0 to 1"),
+    "a share in words": ("replan = 0.1", 'replan = "often"', "replan is 'often', expected a number"),
     "a scale of nothing": ('agent = "stepmix"', 'agent = "stepmix"\nscale = 0', "scale is 0"),
     "a scale of inf": ('agent = "stepmix"', 'agent = "stepmix"\nscale = inf', "scale is inf"),
     "pooled perhaps": ('agent = "stepmix"', 'agent = "stepmix"\npooled = "maybe"', "pooled is 'maybe'"),
@@ -317,7 +317,7 @@ def test_a_trial_is_the_run_of_its_seed():
     world = sf.world("random", S=3, A=2, H=2, seed=1)
     baseline = sf.boltzmann(sf.solve(world).Q, 5.0)
     worth = float(sf.policy_value(world, baseline)[0, world.s1])
-    agent = sf.StepMix(world.problem, baseline, 0.9 * worth, delta=0.1, bounds=sf.KL(), replan=sf.Growth(1.1))
+    agent = sf.StepMix(world.problem, baseline, 0.9 * worth, delta=0.1, bounds=sf.KL(), replan=0.1)
     run = sf.simulate(world, agent, 600, np.random.SeedSequence(0, spawn_key=(1, 1)))
     assert trial.cell == "random/stepmix"
     assert (trial.violations, trial.off_baseline, trial.first_optimistic) == (
@@ -380,7 +380,7 @@ def test_a_baseline_is_learnt_from_a_log_of_the_trials_own(method):
 def test_checkpoints_change_nothing_and_say_what_a_plan_would():
     """The run with checkpoints is the run without, to the bit, in every driver; the trace is what a plan then says."""
     world = sf.world("trap")
-    for replan in (sf.EveryEpisode(), sf.Growth(1.1), sf.Blocks(0.05)):
+    for replan in (0.0, 0.05):
         agent = sf.StepMix(world.problem, world.baseline, 0.6, replan=replan)
         plain, marked = sf.simulate(world, agent, 300, 5), sf.simulate(world, agent, 300, 5, checkpoints=(1, 100, 300))
         assert np.array_equal(plain.counts.n_sas, marked.counts.n_sas)
@@ -390,7 +390,7 @@ def test_checkpoints_change_nothing_and_say_what_a_plan_would():
         last = agent.plan(marked.counts)
         assert (marked.trace.lower[-1], marked.trace.h[-1]) == (last.lower, last.h)
         assert np.array_equal(marked.trace.candidates[-1], last.candidates)
-        if not isinstance(replan, sf.Blocks):
+        if replan == 0.0:
             assert list(marked.trace.episode) == [1, 100, 300]
             after = sf.simulate_reference(world, agent, 300, 5, checkpoints=(1, 100, 300)).trace
             assert np.array_equal(after.candidates, marked.trace.candidates)
@@ -413,7 +413,7 @@ def test_curves_say_who_played_when():
         assert (run.curve.sources.sum(axis=1) == run.curve.episodes).all()
         before = run.curve.episode + run.curve.episodes <= run.off_baseline
         assert (run.curve.sources[before, 1:] == 0).all()
-    blocks = sf.simulate(world, replace(agent, replan=sf.Blocks()), 1000, 1)
+    blocks = sf.simulate(world, replace(agent, replan=0.01), 1000, 1)
     assert blocks.curve.sources.sum(axis=0).tolist() == list(blocks.sources.values())
     assert blocks.curve.by_h.sum(axis=0).tolist() == blocks.by_h.tolist()
 

@@ -97,7 +97,7 @@ def test_blackjack_is_learnt_live(tmp_path):
         sf.embed_policy(problem, rule),
         floor=-0.8,
         pooled=True,
-        replan=sf.Blocks(0.5),
+        replan=0.5,
     )
     run = sf.learn(env, agent, 25, seed=0, save=tmp_path / "run.npz")
     assert run.counts.episodes == 25 and -1.0 <= run.mean_return <= 1.0

@@ -8,9 +8,7 @@ import numpy as np
 from surefoot.agents.base import WithoutFloor, check_problem, require_known
 from surefoot.agents.plan import Plan, Safety
 from surefoot.agents.promise import NO_FLOOR, Promise
-from surefoot.agents.replanning import Replan
 from surefoot.agents.settings import AgentByName, AgentSettings
-from surefoot.agents.work import PlanWork, table_steps
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import freeze, require_delta
 from surefoot.bounds import Bernstein, Model
@@ -77,7 +75,7 @@ class BPIUCBVIMenard(WithoutFloor, AgentByName):
     delta: float = 0.05
     scale: float = 1.0
     pooled: bool = False
-    replan: Replan | None = None
+    replan: float | None = None
 
     def __post_init__(self) -> None:
         require_known(check_problem(self.problem, self.pooled, self.replan), self.name)
@@ -97,11 +95,6 @@ class BPIUCBVIMenard(WithoutFloor, AgentByName):
         )
 
     @property
-    def plan_work(self) -> PlanWork:
-        """Backups over a table of all next states."""
-        return PlanWork(0.0, table_steps(self.problem))
-
-    @property
     def promise(self) -> Promise:
         """What is promised, beside every number that this agent produces."""
         return NO_FLOOR if self.scale == 1.0 else Promise("not certified", scale=self.scale)
@@ -118,5 +111,5 @@ class BPIUCBVIMenard(WithoutFloor, AgentByName):
         return self.with_user_units(Plan(found.policy, "optimistic", 0, 1.0, 0.0, upper, [0.0], safety))
 
     def __repr__(self) -> str:
-        settings = f"delta={self.delta:g}, scale={self.scale:g}, pooled={self.pooled}, replan={self.replan_rule}"
+        settings = f"delta={self.delta:g}, scale={self.scale:g}, pooled={self.pooled}, replan={self.replan_share:g}"
         return f"BPIUCBVIMenard({self.problem}, {settings})"

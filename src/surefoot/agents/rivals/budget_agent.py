@@ -70,7 +70,6 @@ class Proposal(NamedTuple):
     v_b: float  # what the switch takes the baseline to be worth
     certified: bool  # are the bounds the proved ones?
     trusts: TrustSource | None  # what v_b, and so what was saved, rests on beside data
-    iterations: int = 0  # of the linear programs of an agent inside
 
     def trust_in(self, account: Sequence[float] | Ints) -> TrustSource | None:
         """Return what this account takes on trust; None if it rests on data alone.
@@ -390,7 +389,6 @@ class BudgetAgent(FloorAgent):
             ),
             max_episodes=decision.max_episodes,
             entry=max(proposal.lower, 0.0),
-            iterations=proposal.iterations,
             label=str(self.label),
         )
         return self.with_user_units(plan)

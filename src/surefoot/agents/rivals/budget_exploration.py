@@ -9,7 +9,6 @@ from surefoot.agents.base import Agent, adapted, plan_next
 from surefoot.agents.plan import Plan
 from surefoot.agents.rivals.budget_agent import BudgetAgent, Proposal
 from surefoot.agents.splice_agent import SpliceAgent
-from surefoot.agents.work import PlanWork, splice_backups
 from surefoot.base.arrays import Floats
 from surefoot.bounds import KL
 from surefoot.errors import InvalidSetting
@@ -58,33 +57,21 @@ class BudgetExploration(BudgetAgent):
         """The number of episodes that the proof of the agent inside covers."""
         return None if self.learner is None else adapted(self.learner).most_episodes
 
-    @property
-    def plan_work(self) -> PlanWork:
-        """What a plan consists of. With an agent inside, its plan, too: its policy is bounded as an explorer's."""
-        if self.learner is None:
-            return super().plan_work
-        backups = splice_backups(self.problem.S, others=1, relative=False, optimistic=False)
-        return PlanWork(backups).with_inner(adapted(self.learner).plan_work)
-
     def propose(self, counts: Counts, rng: np.random.Generator | None) -> Proposal:
         """Bound the explorer's policy by `bounds`."""
-        policy, iterations = self._explorer_policy(counts, rng)
-        return self.propose_by_bounds(counts, policy)._replace(iterations=iterations)
+        return self.propose_by_bounds(counts, self._explorer_policy(counts, rng))
 
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, with bounds by the readable versions."""
-        policy, iterations = self._explorer_policy(counts, rng)
-        proposal = self.propose_reference(counts, policy)._replace(iterations=iterations)
-        return self.make_plan(proposal, counts)
+        return self.make_plan(self.propose_reference(counts, self._explorer_policy(counts, rng)), counts)
 
-    def _explorer_policy(self, counts: Counts, rng: np.random.Generator | None) -> tuple[Floats | None, int]:
-        """Return the policy of the agent inside, and the iterations of its linear programs; None for the optimistic
-        policy, which the kernels find themselves."""
+    def _explorer_policy(self, counts: Counts, rng: np.random.Generator | None) -> Floats | None:
+        """Return the policy of the agent inside; None for the optimistic policy, which the kernels find themselves."""
         if self.learner is None:
-            return self.explored(counts, rng), 0
+            return self.explored(counts, rng)
         inside = plan_next(self.learner, counts.copy(), np.random.default_rng(0) if rng is None else rng)
         if isinstance(inside.policy, EpisodicMixture):
             raise InvalidSetting(
                 "The agent inside tosses a coin for whole episodes: that is no policy that can be bounded."
             )
-        return check_policy(inside.policy, self.problem, "the policy of the agent inside"), inside.iterations
+        return check_policy(inside.policy, self.problem, "the policy of the agent inside")

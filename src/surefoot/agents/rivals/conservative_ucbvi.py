@@ -12,7 +12,6 @@ from surefoot.agents.promise import Promise
 from surefoot.agents.rivals.budget_agent import BudgetAgent, Proposal
 from surefoot.agents.rivals.ucbvi import UCBVI
 from surefoot.agents.settings import AgentSettings
-from surefoot.agents.work import PlanWork
 from surefoot.base.validation import freeze
 from surefoot.errors import InvalidSetting
 from surefoot.task.counts import Counts
@@ -93,11 +92,6 @@ class ConservativeUCBVI(BudgetAgent):
     def most_episodes(self) -> int | None:
         """The number of episodes that the proof of the agent inside covers."""
         return None if self.learner is None else self.learner.most_episodes
-
-    @property
-    def plan_work(self) -> PlanWork:
-        """What a plan consists of: that of the agent inside, or its own bounds."""
-        return super().plan_work if self.learner is None else self.learner.plan_work
 
     @property
     def promise(self) -> Promise:

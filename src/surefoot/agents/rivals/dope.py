@@ -9,7 +9,6 @@ import numpy as np
 
 from surefoot.agents.plan import Plan
 from surefoot.agents.rivals.lp_agent import LPAgent, LPResult, settle
-from surefoot.agents.work import PlanWork, box_iteration, table_steps
 from surefoot.base.arrays import Floats, Ints
 from surefoot.bounds.boxes import BernsteinBox, MaurerPontilBox
 from surefoot.bounds.model import Model
@@ -76,11 +75,6 @@ class DOPE(LPAgent):
 
     _: KW_ONLY
     bounds: BernsteinBox | MaurerPontilBox = BernsteinBox()  # noqa: RUF009  (frozen)
-
-    @property
-    def plan_work(self) -> PlanWork:
-        """A linear program over every next state of every pair, and the costs in a box of models."""
-        return PlanWork(0.0, table_steps(self.problem), per_iteration=box_iteration(self.problem))
 
     @property
     def published_baseline_episodes(self) -> int:

@@ -13,7 +13,6 @@ from surefoot.agents.base import CostBudget, check_problem, require_known
 from surefoot.agents.floors import BaselineFloor, Floor
 from surefoot.agents.plan import UNCLAIMED, Plan, Safety, Source
 from surefoot.agents.promise import PremiseStatus, Promise
-from surefoot.agents.replanning import Replan
 from surefoot.agents.settings import AgentByName, AgentSettings
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import freeze, require_delta, require_integer, require_number
@@ -41,7 +40,6 @@ class LPResult(NamedTuple):
     cost: float  # pessimistic: proved of this policy
     why: str
     basis: Ints | None  # where the next linear program may begin
-    iterations: int = 0  # what its linear programs took
     failed: bool = False  # did the solver give up on a linear program that has a solution?
     claimed: bool = True  # do the counts say what they are evidence about?
 
@@ -61,21 +59,20 @@ def settle(
     `more` is what rounding may add to a proved cost. Without a solution the result is pi_b; and the solver has failed
     if some policy is known to cost less than C, `cheapest`.
     """
-    less, iterations = max(SOLVER, 2.0 * more), 0
+    less = max(SOLVER, 2.0 * more)
     for _ in range(TRIES):
         answer = solve(C - less)
-        iterations += answer.iterations
         if answer.status != "optimal":
             break
         pi = policy_from(answer.q, pi_b)
         cost = prove(pi)
         if cost <= C:
             why = f"It solves the linear program; the solver says {answer.words!r}."
-            return LPResult(pi, "optimistic", cost, why, answer.basis, iterations)
+            return LPResult(pi, "optimistic", cost, why, answer.basis)
         less += 2.0 * (cost - C)
     why = f"The linear program has no solution that can be used; the solver says {answer.words!r}."
     failed = answer.status != "infeasible" or C - cheapest > NEARLY
-    return LPResult(pi_b, "baseline", prove(pi_b), why, basis, iterations, failed)
+    return LPResult(pi_b, "baseline", prove(pi_b), why, basis, failed)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,7 +86,7 @@ class LPAgent(AgentByName):
     - episodes: how many there will be at most; the number is inside the logarithm of the bounds
     - bounds: the method's own box, as printed; or `MaurerPontilBox()`, sharper, same promise
     - scale: of the box, for experiments; other than 1 is NOT CERTIFIED
-    - delta, pooled, replan: as for every agent; by default when it pays (docs/scaling.md)
+    - delta, pooled, replan: as for every agent; by default 0.02 (docs/scaling.md)
 
     A mask of possible transitions is not used: the methods do not know one.
     """
@@ -109,7 +106,7 @@ class LPAgent(AgentByName):
     scale: float = 1.0
     bounds: Box
     pooled: bool = False
-    replan: Replan | None = None
+    replan: float | None = None
 
     def __post_init__(self) -> None:
         self._require_box()
@@ -289,7 +286,6 @@ class LPAgent(AgentByName):
             grounds=LPGrounds(self, found),
             cost=cost,
             basis=found.basis,
-            iterations=found.iterations,
             label=str(self.label),
         )
         return self.with_user_units(plan)
@@ -303,7 +299,7 @@ class LPAgent(AgentByName):
         settings = (
             f"{known}, episodes={self.episodes}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"
         )
-        return f"{type(self).__name__}({self.problem}, {settings}, replan={self.replan_rule})"
+        return f"{type(self).__name__}({self.problem}, {settings}, replan={self.replan_share:g})"
 
 
 class PossibleReturns(NamedTuple):

@@ -8,7 +8,6 @@ import numpy as np
 
 from surefoot.agents.plan import Plan
 from surefoot.agents.rivals.lp_agent import LPAgent, LPResult, settle
-from surefoot.agents.work import PlanWork, occupancy_iteration, table_steps
 from surefoot.base.arrays import Floats, Ints
 from surefoot.bounds.boxes import HoeffdingBox, MaurerPontilBox
 from surefoot.bounds.model import Model
@@ -66,11 +65,6 @@ class OptPessLP(LPAgent):
 
     _: KW_ONLY
     bounds: HoeffdingBox | MaurerPontilBox = HoeffdingBox()  # noqa: RUF009  (frozen)
-
-    @property
-    def plan_work(self) -> PlanWork:
-        """A linear program over visits, and costs evaluated over a table of all next states."""
-        return PlanWork(0.0, table_steps(self.problem), per_iteration=occupancy_iteration(self.problem))
 
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """The policy of the next episode."""

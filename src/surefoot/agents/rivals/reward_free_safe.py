@@ -12,9 +12,7 @@ from surefoot.agents.base import check_problem, require_known
 from surefoot.agents.floors import BaselineFloor, Floor
 from surefoot.agents.plan import UNCLAIMED, Plan, Safety
 from surefoot.agents.promise import PremiseStatus, Promise, by_given_value
-from surefoot.agents.replanning import Replan
 from surefoot.agents.settings import AgentByName, AgentSettings
-from surefoot.agents.work import PlanWork, occupancy_iteration, table_steps
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import freeze, require_delta, require_number
 from surefoot.bounds import Bernstein, Model
@@ -50,7 +48,6 @@ class Exploration(NamedTuple):
     baseline: ValueInModel
     why: str
     basis: Ints | None  # where the next linear program may begin
-    iterations: int = 0  # what its linear programs took
     failed: bool = False  # did the solver give up on a linear program that has a solution?
 
 
@@ -101,18 +98,17 @@ def reward_free_safe(
 
     answer = best_occupancy(model.P_hat, start, growing(b), 1.0 - r, H - floor, basis)
     why = "It explores what is least known, among the policies that the estimated model says are above the floor."
-    found, iterations = judged(policy_from(answer.q, pi_b)), answer.iterations
+    found = judged(policy_from(answer.q, pi_b))
     if answer.status == "optimal" and found.Delta <= eps / 2:
         answer = best_occupancy(model.P_hat, start, r, 1.0 - r, H - floor - eps / 2, answer.basis)
-        iterations += answer.iterations
         why = "The model is known well enough: it plays the best policy of the estimated model."
     if answer.status != "optimal":
         why = f"The linear program has no solution that can be used; the solver says {answer.words!r}."
-        return Exploration(pi_b, 0.0, of_baseline, of_baseline, why, basis, iterations, failed=True)
+        return Exploration(pi_b, 0.0, of_baseline, of_baseline, why, basis, failed=True)
     pi = policy_from(answer.q, pi_b)
     found = judged(pi)
     alpha = kappa / (kappa + max(floor - found.lower, 0.0))
-    return Exploration(pi, alpha, found, of_baseline, why, answer.basis, iterations)
+    return Exploration(pi, alpha, found, of_baseline, why, answer.basis)
 
 
 @final
@@ -128,7 +124,7 @@ class RewardFreeSafeRL(AgentByName):
     - baseline_value: what the baseline is worth, at least; more than the floor
     - accuracy: how far from the best the policy may be that it ends with, as a share of the range of returns
     - scale: of beta, for experiments; other than 1 is NOT CERTIFIED
-    - delta, pooled, replan: as for every agent; by default when it pays (docs/scaling.md)
+    - delta, pooled, replan: as for every agent; by default 0.02 (docs/scaling.md)
     """
 
     name = "Reward-free safe RL"
@@ -144,7 +140,7 @@ class RewardFreeSafeRL(AgentByName):
     delta: float = 0.05
     scale: float = 1.0
     pooled: bool = False
-    replan: Replan | None = None
+    replan: float | None = None
 
     def __post_init__(self) -> None:
         problem = check_problem(self.problem, self.pooled, self.replan)
@@ -191,11 +187,6 @@ class RewardFreeSafeRL(AgentByName):
     def kappa(self) -> float:
         """V^b - floor, rescaled: their xi."""
         return self.problem.level(self.baseline_value) - self.level
-
-    @property
-    def plan_work(self) -> PlanWork:
-        """A linear program, and the policies that it is compared with, evaluated over a table of all next states."""
-        return PlanWork(0.0, 2.0 * table_steps(self.problem), per_iteration=occupancy_iteration(self.problem))
 
     @property
     def known_baseline_value(self) -> float:
@@ -260,7 +251,6 @@ class RewardFreeSafeRL(AgentByName):
             safety=safety if self.scale == 1.0 else "NOT CERTIFIED",
             grounds=RewardFreeGrounds(self, found, L, L_b, claimed),
             basis=found.basis,
-            iterations=found.iterations,
             label=str(self.label),
         )
         return self.with_user_units(plan)
@@ -268,7 +258,7 @@ class RewardFreeSafeRL(AgentByName):
     def __repr__(self) -> str:
         known = f"floor={self.floor:g}, baseline_value={self.baseline_value:g}, accuracy={self.accuracy:g}"
         settings = f"{known}, delta={self.delta:g}, scale={self.scale:g}, pooled={self.pooled}"
-        return f"RewardFreeSafeRL({self.problem}, {settings}, replan={self.replan_rule})"
+        return f"RewardFreeSafeRL({self.problem}, {settings}, replan={self.replan_share:g})"
 
 
 class RewardFreeGrounds(NamedTuple):

@@ -9,8 +9,6 @@ import numpy as np
 from surefoot.agents.base import WithoutFloor, check_problem, require_known
 from surefoot.agents.plan import Plan, Safety
 from surefoot.agents.promise import NO_FLOOR, Promise
-from surefoot.agents.replanning import Replan
-from surefoot.agents.work import PlanWork, table_steps
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import freeze, require_delta, require_integer
 from surefoot.bounds import Model
@@ -68,7 +66,7 @@ class UCBVI(WithoutFloor):
     delta: float = 0.05
     scale: float = 1.0
     pooled: bool = False
-    replan: Replan | None = None
+    replan: float | None = None
 
     def __post_init__(self) -> None:
         problem = check_problem(self.problem, self.pooled, self.replan)
@@ -83,11 +81,6 @@ class UCBVI(WithoutFloor):
         S, log = problem.S, self.log
         if 98.0 * log**2 < S * math.log(2.0) + log:
             raise InvalidSetting(f"With S = {S} states the bonus of UCBVI is below what its proof needs.")
-
-    @property
-    def plan_work(self) -> PlanWork:
-        """Backups over a table of all next states."""
-        return PlanWork(0.0, table_steps(self.problem))
 
     @property
     def log(self) -> float:
@@ -116,4 +109,4 @@ class UCBVI(WithoutFloor):
 
     def __repr__(self) -> str:
         settings = f"episodes={self.episodes}, delta={self.delta:g}, scale={self.scale:g}, pooled={self.pooled}"
-        return f"UCBVI({self.problem}, {settings}, replan={self.replan_rule})"
+        return f"UCBVI({self.problem}, {settings}, replan={self.replan_share:g})"

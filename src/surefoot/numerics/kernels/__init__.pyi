@@ -7,7 +7,6 @@ from .episodes import ActivePlan as ActivePlan
 from .episodes import CountArrays as CountArrays
 from .episodes import EpisodeArrays as EpisodeArrays
 from .episodes import PlanInputs as PlanInputs
-from .episodes import ReplanRule as ReplanRule
 from .episodes import empty_episode as empty_episode
 from .episodes import empty_loop_state as empty_loop_state
 from .episodes import empty_workspace as empty_workspace

@@ -5,7 +5,6 @@ each step) and adds in the same order, so both give the same run to the last bit
 """
 
 import ctypes
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from surefoot.base.count_lists import CountLists
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.numerics.kernels.evidence import Evidence, refresh_moved, refresh_pair
 from surefoot.numerics.kernels.jit import compiled
-from surefoot.numerics.kernels.lists import add_one, has_room, seen
+from surefoot.numerics.kernels.lists import add_one, has_room
 from surefoot.numerics.kernels.mixing import (
     BASELINE,
     MIXTURE,
@@ -42,35 +41,21 @@ from surefoot.numerics.kernels.worlds import (
     value_at_start,
 )
 
-# Indices of LoopState.numbers (episodes left until the next plan; is the last episode all that is new since the last
-# plan; the chosen candidate and its exit; what is up to date of the optimistic policy; episodes counted; baseline
-# episodes that end the plan; has something grown enough to end it; before how many episodes it does not end for that)
-# and of LoopState.values.
-LEFT, SINGLE, CHOSEN, SOURCE, PI_BAR, EPISODES, RETURNS, GROWN, EARLIEST, NUMBERS = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+# Indices of LoopState.numbers (is the last episode all that is new since the last plan; the chosen candidate and its
+# exit; what is up to date of the optimistic policy) and of LoopState.values.
+SINGLE, CHOSEN, SOURCE, PI_BAR, NUMBERS = 0, 1, 2, 3, 4
 RHO, VALUE, VALUE_B, VALUE_BAR, VALUES = 0, 1, 2, 3, 4
 WRITTEN, EVALUATED = 1, 2  # LoopState.numbers[PI_BAR]: its probabilities; its exact value, too; 0: neither
-FAR = 2**62
-
-
-class ReplanRule(NamedTuple):
-    """When to replan: after a share of the episodes so far, or when the visits of some pair have grown, or the number
-    of the baseline's returns, where these are evidence."""
-
-    share: float  # 0: every episode; infinite: never because of the number of episodes
-    growth: float  # factor of a pair's visits; infinite: never because of visits
-    at_least: int  # episodes of every plan, at least
-    per_successor: float  # and so many for each next state that was seen
 
 
 class PlanInputs(NamedTuple):
-    """All that plans are made from, and when to make the next one."""
+    """All that plans are made from."""
 
     evidence: Evidence
     splices: Splices
     start: Start
     returns: BaselineReturns
     rule: Rule
-    replan_rule: ReplanRule
 
 
 class LoopState(NamedTuple):
@@ -78,12 +63,6 @@ class LoopState(NamedTuple):
 
     numbers: Ints  # (NUMBERS,)
     values: Floats  # (VALUES,)
-    limits: Ints  # (rows, S*A): visits that end the plan; of size 0 where growth does not matter
-
-    @property
-    def episodes(self) -> int:
-        """Episodes counted so far, logged ones included."""
-        return int(self.numbers[EPISODES])
 
 
 class EpisodeArrays(NamedTuple):
@@ -135,17 +114,15 @@ def count(
     x_sa: Ints,
     z_sa: Ints,
     n_start: Ints,
-    limits: Ints,
     A: int,
     episode: EpisodeArrays,
-) -> bool:
-    """Add one episode to the counts, and say whether the visits of some pair reached their limit. In rows that steps
-    share, the next state of the last step is not counted (task/tables.py, `counts_next`)."""
+) -> None:
+    """Add one episode to the counts. In rows that steps share, the next state of the last step is not counted
+    (task/tables.py, `counts_next`)."""
     states, actions, paid = episode.states, episode.actions, episode.paid
     rows, H = n_sa.shape[0], actions.shape[0]
     counted = H if rows == H else H - 1
     n_start[states[0]] += 1
-    reached = False
     for h in range(H):
         row, pair = h % rows, states[h] * A + actions[h]
         if h < counted:
@@ -155,9 +132,6 @@ def count(
         if x_sa.shape[0] > 0:
             x_sa[row, pair] += paid[h]
             z_sa[row, pair] += paid[h] * (REWARD_UNITS - paid[h]) // REWARD_UNITS
-        if limits.shape[0] > 0 and played[row, pair] >= limits[row, pair]:
-            reached = True
-    return reached
 
 
 @compiled
@@ -167,26 +141,6 @@ def refresh_visited(evidence: Evidence, A: int, episode: EpisodeArrays) -> None:
     rows = evidence.n_sa.shape[0]
     for h in range(actions.shape[0]):
         refresh_pair(evidence, h % rows, states[h] * A + actions[h])
-
-
-@compiled
-def set_limits(evidence: Evidence, returns: BaselineReturns, replan_rule: ReplanRule, loop_state: LoopState) -> None:
-    """Decide how long the plan just made may stay in force, from the counts it was made from."""
-    numbers, limits = loop_state.numbers, loop_state.limits
-    at_least = replan_rule.at_least
-    if replan_rule.per_successor > 0.0:
-        at_least += int(replan_rule.per_successor * seen(evidence.n_sas))
-    numbers[LEFT], numbers[GROWN], numbers[EARLIEST] = FAR, 0, numbers[EPISODES] + at_least
-    if replan_rule.share < math.inf:
-        numbers[LEFT] = max(at_least, math.ceil(replan_rule.share * numbers[EPISODES]))
-    numbers[RETURNS] = FAR
-    if returns.seen.weights.shape[0] > 0 and replan_rule.growth < math.inf:
-        n = returns.seen.total[0]
-        numbers[RETURNS] = max(n + 1, math.ceil(replan_rule.growth * n))
-    for row in range(limits.shape[0]):
-        for pair in range(limits.shape[1]):
-            n = evidence.played[row, pair]
-            limits[row, pair] = max(n + 1, math.ceil(replan_rule.growth * n))
 
 
 @compiled
@@ -251,20 +205,14 @@ def run_episodes(
     work: Workspace,
     loop_state: LoopState,
 ) -> None:
-    """Play `episodes` more episodes, replanning whenever the replan rule requires it."""
+    """Play `episodes` more episodes, with a plan before each."""
     evidence, splices, start = inputs.evidence, inputs.splices, inputs.start
     returns, rule = inputs.returns, inputs.rule
     pi_b, numbers, values = splices.pi_b, loop_state.numbers, loop_state.values
     A = pi_b.shape[2]
     pi_bar, mixed, episode = work.pi_bar, work.mixed, work.episode
     for _ in range(episodes):
-        if numbers[LEFT] == 0:
-            make_plan(world, inputs, work, loop_state)
-            set_limits(evidence, returns, inputs.replan_rule, loop_state)
-            numbers[SINGLE] = 0
-            planned = True
-        else:
-            planned = False
+        make_plan(world, inputs, work, loop_state)
         source, rho = numbers[SOURCE], values[RHO]
         by_baseline = source == BASELINE
         pi = pi_b
@@ -279,24 +227,19 @@ def run_episodes(
                 pi = pi_bar
         play(world, known_rewards, pi, uniforms, episode)
         add_episode(tally, values[VALUE], values[VALUE], source, splices.h0[numbers[CHOSEN]], floor)
-        reached = count(
+        count(
             evidence.n_sas,
             evidence.n_sa,
             evidence.played,
             evidence.x_sa,
             evidence.z_sa,
             start.n,
-            loop_state.limits,
             A,
             episode,
         )
         if by_baseline:
             count_return(returns.seen, episode.paid)
-            reached |= returns.seen.total[0] >= numbers[RETURNS]
-        numbers[EPISODES] += 1
-        numbers[GROWN] |= reached
-        numbers[LEFT] = 0 if numbers[GROWN] and numbers[EPISODES] >= numbers[EARLIEST] else numbers[LEFT] - 1
-        numbers[SINGLE] = 1 if planned and numbers[LEFT] == 0 else 0
+        numbers[SINGLE] = 1
 
 
 class ActivePlan(NamedTuple):
@@ -314,7 +257,7 @@ class ActivePlan(NamedTuple):
 
 
 class CountArrays(NamedTuple):
-    """The arrays of the counts, which grow in place, and the numbers of visits that end the plan."""
+    """The arrays of the counts, which grow in place."""
 
     n_sas: Ints | CountLists  # (rows, S*A, S)
     n_sa: Ints  # (rows, S*A)
@@ -323,22 +266,19 @@ class CountArrays(NamedTuple):
     z_sa: Ints  # (rows, S*A); of size 0 likewise
     n_start: Ints  # (S,)
     returns: SeenReturns
-    returns_limit: int  # baseline episodes that end the plan
     account: Ints  # (3,)
-    limits: Ints  # (rows, S*A); of size 0 where growth does not matter
 
 
 @compiled
-def count_in(arrays: CountArrays, A: int, episode: EpisodeArrays) -> bool:
-    """Add one episode to these counts, and say whether the visits of some pair reached their limit."""
-    return count(
+def count_in(arrays: CountArrays, A: int, episode: EpisodeArrays) -> None:
+    """Add one episode to these counts."""
+    count(
         arrays.n_sas,
         arrays.n_sa,
         arrays.played,
         arrays.x_sa,
         arrays.z_sa,
         arrays.n_start,
-        arrays.limits,
         A,
         episode,
     )
@@ -377,8 +317,7 @@ def play_on(
     uniforms: Uniforms,
     episode: EpisodeArrays,
 ) -> int:
-    """Play this plan for so many episodes, or until the visits of some pair reach their limit, or counts have no room.
-    Return how many were played."""
+    """Play this plan for so many episodes, as long as counts have room. Return how many were played."""
     A = plan.first.shape[2]
     for done in range(episodes):
         if not has_room(arrays.n_sas, plan.first.shape[0]):
@@ -386,29 +325,23 @@ def play_on(
         chosen_first = plan.rho == 0.0 or (plan.rho < 1.0 and not uniform(uniforms) < plan.rho)
         play(world, known_rewards, plan.first if chosen_first else plan.second, uniforms, episode)
         add_episode(tally, plan.value, plan.kept, plan.source, plan.h, floor)
-        reached = count_in(arrays, A, episode)
+        count_in(arrays, A, episode)
         by_baseline = chosen_first and plan.baseline
         if by_baseline:
             count_return(arrays.returns, episode.paid)
-            reached |= arrays.returns.total[0] >= arrays.returns_limit
         if plan.entry >= 0 and by_baseline:
             arrays.account[0] += 1
         elif plan.entry >= 0:
             arrays.account[1] += 1
             arrays.account[2] += plan.entry
-        if reached:
-            return done + 1
     return episodes
 
 
-def empty_loop_state(limits: bool, rows: int, pairs: int, episodes: int, value_b: float) -> LoopState:
-    """The state of a loop without a plan in force. `limits`: may growth end a plan? `value_b`: the baseline's exact
-    value."""
-    numbers = np.zeros(NUMBERS, dtype=np.int64)
-    numbers[EPISODES] = episodes
+def empty_loop_state(value_b: float) -> LoopState:
+    """The state of a loop before its first plan. `value_b`: the baseline's exact value."""
     values = np.zeros(VALUES)
     values[VALUE_B] = value_b
-    return LoopState(numbers, values, np.zeros((rows, pairs) if limits else (0, 0), dtype=np.int64))
+    return LoopState(np.zeros(NUMBERS, dtype=np.int64), values)
 
 
 def known_rewards_from(r: Floats, r_next: Floats | None, unknown: Bools | None) -> KnownRewards:

@@ -52,27 +52,6 @@ def _has_room(store, H):  # type: ignore[no-untyped-def]
     return lambda store, H: True
 
 
-def seen(store: AnyArray | CountLists) -> int:
-    """How many next states were seen, of all pairs."""
-    return int(store.size.sum() if isinstance(store, CountLists) else np.count_nonzero(store))
-
-
-@overload(seen, jit_options=PART)
-def _seen(store):  # type: ignore[no-untyped-def]
-    if isinstance(store, types.BaseNamedTuple):
-        return lambda store: store.size.sum()
-
-    def table(store):  # type: ignore[no-untyped-def]
-        n = 0
-        for row in range(store.shape[0]):
-            for pair in range(store.shape[1]):
-                for s_next in range(store.shape[2]):
-                    n += store[row, pair, s_next] > 0
-        return n
-
-    return table
-
-
 def row_total(store: AnyArray | CountLists, row: int, pair: int) -> int:
     """How often the next state of one pair was counted."""
     if isinstance(store, CountLists):

@@ -27,7 +27,7 @@ from surefoot.studies.analysis.trials import (
 )
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
-from surefoot.studies.spec.study import WHEN_IT_PAYS, AgentSpec, Cell, Choice, Scenario, Study
+from surefoot.studies.spec.study import AgentSpec, Cell, Choice, Scenario, Study
 from surefoot.worlds.registry import family
 
 MOST_TO_PAIR = 3  # agents of which all pairs are compared; of more, each with the first
@@ -174,7 +174,7 @@ def agents_table(view: StudyView) -> Table:
                 AGENTS[agent.agent].name,
                 _constants(agent),
                 COUNTS[agent.pooled],
-                " or ".join(dict.fromkeys(replan_in_words(cell.replan) for cell, _ in mine)),
+                " or ".join(dict.fromkeys(replan_in_words(cell) for cell, _ in mine)),
                 _promises(trials) if trials else "–",
             ]
         )
@@ -193,14 +193,11 @@ def _constants(agent: AgentSpec) -> TableCell:
     return TableCell(words, tags=scaled)
 
 
-def replan_in_words(choice: Choice) -> str:
+def replan_in_words(cell: Cell) -> str:
     """Return when an agent replans."""
-    if isinstance(choice, str):
-        return "when it pays" if choice == WHEN_IT_PAYS else "before every episode"
-    kind, value = choice
-    if kind == "growth":
-        return f"when some pair's visits have grown by {100 * (value - 1):g} %"
-    return f"in blocks of {100 * value:g} % of the episodes so far"
+    if cell.block is None:
+        return "before every episode"
+    return f"in blocks of {100 * cell.block:g} % of the episodes so far"
 
 
 def _promises(trials: Sequence[Trial]) -> TableCell:

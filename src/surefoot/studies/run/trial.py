@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.agents import Blocks, EveryEpisode, Growth
 from surefoot.agents.plan import SOURCES
 from surefoot.agents.promise import Promise
-from surefoot.agents.replanning import Replan
 from surefoot.agents.settings import AgentSettings
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.count_lists import Entries
@@ -28,7 +26,7 @@ from surefoot.simulation.by_name import build_agent, build_bounds
 from surefoot.simulation.run import Run
 from surefoot.simulation.sample_log import draw_episodes
 from surefoot.simulation.simulate import simulate
-from surefoot.studies.spec.study import WHEN_IT_PAYS, Cell, Choice, Log, Scenario
+from surefoot.studies.spec.study import Cell, Choice, Log, Scenario
 from surefoot.task.counts import Counts
 from surefoot.task.policy import boltzmann
 from surefoot.task.transitions import none_yet
@@ -148,7 +146,7 @@ def run_trial(cell: Cell, trial: int) -> Trial:
                 delta=built.delta,
                 bounds=build_bounds(cell.agent.bounds, cell.agent.scale),
                 pooled=problem.stationary if cell.agent.pooled == "if stationary" else bool(cell.agent.pooled),
-                replan=replan_of(cell.replan),
+                replan=cell.replan,
                 certificate=built.certificate,
             ),
         )
@@ -176,14 +174,6 @@ def checkpoints(episodes: int) -> list[int]:
     evenly = np.linspace(1, episodes, CHECKPOINTS)
     by_factors = np.geomspace(1, episodes, CHECKPOINTS)
     return sorted({int(k) for k in np.rint([*evenly, *by_factors])})
-
-
-def replan_of(choice: Choice) -> Replan | None:
-    """Return the rule of replanning that a study's file names; None: the agent's own."""
-    if isinstance(choice, str):
-        return None if choice == WHEN_IT_PAYS else EveryEpisode()
-    kind, value = choice
-    return Growth(value) if kind == "growth" else Blocks(value)
 
 
 @dataclass(frozen=True, eq=False)

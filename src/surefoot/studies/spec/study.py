@@ -5,7 +5,6 @@ settings. Each pair of the two is a cell, `scenario/agent`, which is its permane
 their draws only.
 """
 
-import math
 import re
 import stat
 import tomllib
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.agents import AGENTS
-from surefoot.agents.replanning import MOST_FACTOR
 from surefoot.base.digest import digest
 from surefoot.base.validation import LONGEST
 from surefoot.bounds import BOUNDS
@@ -88,17 +86,17 @@ def _require_size(where: str, sizes: Mapping[str, Any]) -> None:
         )
 
 
-WHEN_IT_PAYS = "when it pays"  # the default rule of an agent
 _POSITIVE = between(0.0, float("inf"), "a number above 0")
 _SHARE = between(0.0, 1.0, "a number strictly between 0 and 1")
 _baseline = a_word_or_one_key(("usual",), {"eta": _POSITIVE})
-_replan = a_word_or_one_key(
-    ("every episode", WHEN_IT_PAYS),
-    {
-        "growth": between(1.0, math.nextafter(MOST_FACTOR, math.inf), f"a factor above 1, up to {MOST_FACTOR:g}"),
-        "blocks": _SHARE,
-    },
-)
+
+
+def _replan(where: str, value: object) -> float:
+    """Read when an agent replans: a share of the episodes so far."""
+    share = number(where, value)
+    if not 0.0 <= share <= 1.0:
+        raise InvalidStudy(f"{where} is {format_value(value)}, expected a share from 0 to 1, such as 0.01.")
+    return share
 
 
 def _floor(where: str, value: object) -> float | Choice:
@@ -157,8 +155,7 @@ AGENT_FIELDS = {
     ),
     "replan": Field(
         _replan,
-        '"every episode", { growth = 1.03 }, { blocks = 0.01 } or "when it pays", which is what an agent does that is '
-        "not told; the study's, if left out",
+        "when it replans, as a share of the episodes so far; 0: every episode; the study's, if left out",
         None,
     ),
     "episodes": Field(whole(1), "episodes of its runs; the scenario's, if left out", None),
@@ -166,7 +163,7 @@ AGENT_FIELDS = {
 QUICK_FIELDS = {
     "trials": Field(whole(1, 100_000), "trials of a quick run", None),
     "episodes": Field(whole(1), "episodes of every cell in a quick run", None),
-    "replan": Field(_replan, "when every agent replans in a quick run", None),
+    "replan": Field(_replan, "when every agent replans in a quick run, as a share of the episodes so far", None),
 }
 
 
@@ -199,7 +196,9 @@ STUDY_FIELDS = {
     "trials": Field(whole(1, 100_000), "runs of each cell; they differ in their draws only", 10),
     "delta": Field(_SHARE, "how likely the promise may fail", 0.1),
     "episodes": Field(whole(1), "episodes of a run, where scenario and agent do not say", None),
-    "replan": Field(_replan, "when agents replan, where they do not say", "every episode"),
+    "replan": Field(
+        _replan, "when agents replan, where they do not say: a share of the episodes so far; 0: every episode", 0.0
+    ),
     "axis": Field(one_of(AXES), "of episodes in pictures: linear or log", "linear"),
     "figures": Field(several(one_of(FIGURES)), f"which to draw: {', '.join(FIGURES)}", USUAL_FIGURES),
     "claims": Field(several(one_of(CLAIMS)), f"which claims to judge: {', '.join(CLAIMS)}", ("promise",)),
@@ -271,7 +270,7 @@ class AgentSpec:
     bounds: str
     scale: float
     pooled: bool | str
-    replan: Choice | None
+    replan: float | None
     episodes: int | None
 
 
@@ -281,7 +280,7 @@ class Quick:
 
     trials: int | None
     episodes: int | None
-    replan: Choice | None
+    replan: float | None
 
 
 @dataclass(frozen=True)
@@ -294,7 +293,7 @@ class Cell:
     seed: int
     delta: float
     episodes: int
-    replan: Choice
+    replan: float
 
     @cached_property
     def id(self) -> str:
@@ -309,7 +308,7 @@ class Cell:
     @property
     def block(self) -> float | None:
         """The share of the episodes so far that is a block, where plans are made in blocks."""
-        return float(self.replan[1]) if isinstance(self.replan, tuple) and self.replan[0] == "blocks" else None
+        return self.replan if self.replan > 0.0 else None
 
     def identity(self) -> dict[str, Any]:
         """Return what decides the numbers: no titles, no labels, and the values that are used, wherever they stood."""
@@ -336,7 +335,7 @@ class Study:
     trials: int
     delta: float
     episodes: int | None
-    replan: Choice
+    replan: float
     axis: str
     figures: tuple[str, ...]
     claims: tuple[str, ...]
@@ -356,7 +355,7 @@ class Study:
                 seed=self.seed,
                 delta=self.delta,
                 episodes=agent.episodes or scenario.episodes or self.episodes or 0,
-                replan=agent.replan or self.replan,
+                replan=self.replan if agent.replan is None else agent.replan,
             )
             for scenario in self.scenarios
             for agent in self.agents
@@ -364,7 +363,7 @@ class Study:
 
     def made_quick(self) -> "Study":
         """Return the same question, made so small that it takes minutes."""
-        less = self.quick or Quick(min(self.trials, 3), None, ("blocks", 0.01))
+        less = self.quick or Quick(min(self.trials, 3), None, 0.01)
         agents, scenarios = self.agents, self.scenarios
         if less.replan is not None:
             agents = tuple(replace(agent, replan=less.replan) for agent in agents)

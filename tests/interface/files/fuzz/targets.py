@@ -651,7 +651,7 @@ seed = 3
 trials = 1
 delta = 0.1
 episodes = 20
-replan = { blocks = 0.5 }
+replan = 0.5
 figures = ["return"]
 claims = ["promise"]
 
