@@ -10,8 +10,8 @@ from settings import AGENTS, PHASES, SIZES, SMALL, Phase, Setting, agent_of, hea
 from table import Row, at_most, plain
 
 import surefoot as sf
-from surefoot.simulation.loops import RunContext, loop_for
-from surefoot.simulation.setup import check_setup
+from surefoot.run.loops import RunContext, loop_for
+from surefoot.run.setup import check_setup
 
 SECONDS = 12.0  # of all rounds of a phase, but for the first ones; there are seven phases
 ROUNDS = 2, 8  # at least, at most

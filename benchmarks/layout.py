@@ -7,9 +7,9 @@ chance, a comparison must put both sides in the same one, and an absolute time s
 
 import numpy as np
 
+from surefoot import kernels
 from surefoot.agents import SpliceAgent
-from surefoot.numerics import kernels
-from surefoot.numerics.kernels.splices import Splices
+from surefoot.kernels.splices import Splices
 
 VECTOR = 32  # bytes
 TRIES = 64

@@ -14,7 +14,7 @@ from settings import SMALL, label
 from table import Row, at_most
 
 import surefoot as sf
-from surefoot.assurance.premises import Premises
+from surefoot.audit.premises import Premises
 
 SHARE, RARELY = 0.05, 1.0
 MANY, MANY_SECONDS = 100_000_000, 60.0

@@ -13,9 +13,9 @@ from settings import LARGE, MIDDLE, SIZES, SMALL, Setting, agent_of, head_start,
 from table import Row, at_most, plain
 
 import surefoot as sf
+from surefoot import kernels
 from surefoot.agents import SpliceAgent
-from surefoot.numerics import kernels
-from surefoot.numerics.kernels.splices import Splices
+from surefoot.kernels.splices import Splices
 
 # Many short turns: a virtual core can run at half speed for some tenths of a second without any sign of it in the
 # scheduler's counters, and the smallest of many short samples is the only one that repeats between runs.

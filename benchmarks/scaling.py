@@ -19,9 +19,9 @@ from cores import on_cores
 from table import Row, at_least, at_most, plain
 
 import surefoot as sf
-from surefoot.base.count_lists import Entries
-from surefoot.simulation.blocks import listed_multinomial
-from surefoot.task.transitions import Lists
+from surefoot.model.count_lists import Entries
+from surefoot.model.transitions import Lists
+from surefoot.run.blocks import listed_multinomial
 
 A, H, SUCCESSORS, VISITS = 5, 20, 3, 30
 SIZES = (100, 500, 2_000, 10_000)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import surefoot as sf
-from surefoot.simulation.sample_log import draw_episodes
+from surefoot.run.sample_log import draw_episodes
 
 PAGE = Path(__file__).parents[1] / "docs" / "choosing.md"
 DELTA = 0.1

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import surefoot as sf
-from surefoot.simulation.by_name import all_facts
+from surefoot.run.by_name import all_facts
 from surefoot.worlds.gymnasium import env_id
 from surefoot.worlds.registry import family
 

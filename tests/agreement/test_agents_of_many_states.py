@@ -11,10 +11,10 @@ import pytest
 import scipy.sparse
 
 import surefoot as sf
-from surefoot.assurance import verifier
-from surefoot.assurance.records import FORMAT, OF_LISTS, chained, first_record, format_of
-from surefoot.simulation import forecast as forecasts
-from surefoot.task.transitions import Lists, Table
+from surefoot.audit import verifier
+from surefoot.audit.records import FORMAT, OF_LISTS, chained, first_record, format_of
+from surefoot.model.transitions import Lists, Table
+from surefoot.run import forecast as forecasts
 
 S, A, H = 8, 2, 4
 

@@ -15,7 +15,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.base.nodes import EPISODE, spread
-from surefoot.simulation import loops, simulate
+from surefoot.run import loops, simulate
 
 RUNS, PERMUTATIONS, LEVEL = 200, 1999, 0.001
 EPISODES = 60

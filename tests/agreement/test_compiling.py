@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from surefoot.numerics.kernels.jit import as_wholes
+from surefoot.kernels.jit import as_wholes
 
 RUN = """
 import surefoot as sf
-from surefoot.numerics.kernels import jit
+from surefoot.kernels import jit
 world = sf.random_mdp(5, 5, 3, seed=1)
 pi_b = sf.boltzmann(sf.solve(world).Q, 5.0)
 for agent in (sf.StepMix.paper(world.problem, pi_b, 2.0), sf.EpsMix(world.problem, pi_b, 2.0)):
@@ -47,7 +47,7 @@ def test_what_an_earlier_version_kept_is_dropped(monkeypatch):
     """Its index may name a type that has moved: then it is compiled again, and the index begins anew."""
     from numba.core.caching import FunctionCache
 
-    from surefoot.numerics.kernels import jit, values
+    from surefoot.kernels import jit, values
 
     def gone(self, sig, context):
         raise AttributeError("Can't get attribute 'TrueWorld'")

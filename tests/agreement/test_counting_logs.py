@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import surefoot as sf
-from surefoot.offline.logs.folds import folds_of, number_of
+from surefoot.logs.folds import folds_of, number_of
 
 NAMES = ("episode", "step", "state", "action", "reward", "next_state", "terminated", "truncated")
 UNIT = 2**20

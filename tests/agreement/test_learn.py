@@ -20,8 +20,8 @@ import pytest
 from gymnasium.spaces import Discrete
 
 import surefoot as sf
-from surefoot.live import learn, saved_state
-from surefoot.live.learn import episode_seed
+from surefoot.run import learn, saved_state
+from surefoot.run.learn import episode_seed
 
 RUNS, PERMUTATIONS, LEVEL = 150, 1999, 0.001
 

@@ -219,7 +219,7 @@ def test_a_policy_is_checked_once_for_the_episodes_that_play_it(case_of, monkeyp
             policies = {1: case.baseline, 2: sf.EpisodicMixture(case.baseline, sf.uniform(H, S, A), 0.5)}
             return sf.Plan.plain(policies.get(self.made, np.full((H, S, A), 0.7)))
 
-    monkeypatch.setattr("surefoot.live.learner.check_policy", check)
+    monkeypatch.setattr("surefoot.run.learner.check_policy", check)
     learner = sf.Learner(Alternating(), 3, sf.simulate(case.world, build(case), 100, seed=0).counts.forget_returns())
     continue_plan(learner, case.world, 5)
     assert len(checked) == 1

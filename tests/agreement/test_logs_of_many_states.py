@@ -15,14 +15,14 @@ import pytest
 import scipy.sparse
 
 import surefoot as sf
-from surefoot.base.successors import PaidLists, Successors, listed, masked
 from surefoot.bounds.undeclared import undeclared_radii, undeclared_radius
 from surefoot.errors import InvalidFile
-from surefoot.offline.baseline_file import Baseline, learn_baseline, load_baseline, report
-from surefoot.offline.methods import METHODS
-from surefoot.offline.methods.learnt import logged_value
-from surefoot.task.listed import SizedLists, allowed, anything_follows, filled, left_never, without_last
-from surefoot.task.transitions import Lists, Table
+from surefoot.logs.baseline_file import Baseline, learn_baseline, load_baseline, report
+from surefoot.logs.methods import METHODS
+from surefoot.logs.methods.learnt import logged_value
+from surefoot.model.listed import SizedLists, allowed, anything_follows, filled, left_never, without_last
+from surefoot.model.successors import PaidLists, Successors, listed, masked
+from surefoot.model.transitions import Lists, Table
 
 CLOSE = 1e-9
 
@@ -39,8 +39,8 @@ def in_lists(monkeypatch):
             if name.startswith("surefoot") and hasattr(module, "MOST_IN_A_TABLE"):
                 monkeypatch.setattr(module, "MOST_IN_A_TABLE", 1)
         monkeypatch.setattr(Lists, "n_sas", property(refused))
-        monkeypatch.setattr("surefoot.task.listed.dense_mask", refused)
-        monkeypatch.setattr("surefoot.task.listed.dense_rewards", refused)
+        monkeypatch.setattr("surefoot.model.listed.dense_mask", refused)
+        monkeypatch.setattr("surefoot.model.listed.dense_rewards", refused)
 
     return force
 

@@ -13,10 +13,10 @@ import pytest
 
 import surefoot as sf
 from surefoot.agents import SpliceAgent
-from surefoot.numerics.kernels import bets
-from surefoot.simulation import simulate
-from surefoot.simulation.loops import RunContext, loop_for, plan_by_plan
-from surefoot.simulation.setup import check_setup
+from surefoot.kernels import bets
+from surefoot.run import simulate
+from surefoot.run.loops import RunContext, loop_for, plan_by_plan
+from surefoot.run.setup import check_setup
 
 SPLICES = sorted(name for name, kind in sf.AGENTS.items() if issubclass(kind, SpliceAgent))
 
@@ -179,7 +179,7 @@ def test_the_number_of_workers_changes_nothing(paper_world, jobs, assert_same_ru
 COMPILED = """
 import numpy as np
 import surefoot as sf
-from surefoot.numerics.kernels import episodes, evidence, mixing, splices, values
+from surefoot.kernels import episodes, evidence, mixing, splices, values
 
 world = sf.random_mdp(5, 5, 3, seed=0)
 baseline = sf.boltzmann(sf.solve(world).Q, eta=10.0)

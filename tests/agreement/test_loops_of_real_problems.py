@@ -9,7 +9,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.bounds.certificate import fingerprint_of
-from surefoot.simulation import loops, simulate
+from surefoot.run import loops, simulate
 
 EPISODES = 100
 MORE = {"one-start-unknown": 130, "all-together": 130}  # here the first mixture may come later, in episode 125 at most

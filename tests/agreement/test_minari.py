@@ -11,7 +11,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 import surefoot as sf
-from surefoot.offline import from_minari
+from surefoot.logs import from_minari
 
 ID = "shop/discounts-v0"
 WRITER = duckdb.connect()  # one for all: to connect takes longer than to write

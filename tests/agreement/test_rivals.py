@@ -10,8 +10,8 @@ import pytest
 
 import surefoot as sf
 from surefoot.base.validation import REWARD_UNITS
-from surefoot.numerics.lp import best_in_box, best_occupancy
-from surefoot.simulation import loops, simulate
+from surefoot.bounds.lp import best_in_box, best_occupancy
+from surefoot.run import loops, simulate
 
 K = 10**5  # episodes inside the logarithms
 NAMES = ("dope", "optpess-lp", "budget-exploration", "told", "conservative-ucbvi", "ucbvi", "thompson", "own")

@@ -9,11 +9,11 @@ import pytest
 import surefoot as sf
 from surefoot.agents.base import adapted
 from surefoot.agents.floor_agent import FloorAgent
-from surefoot.agents.rivals.lp_agent import LPAgent
 from surefoot.base.digest import digest
 from surefoot.bounds.certificate import fingerprint_of
-from surefoot.live.saved_state import RunIdentity
-from surefoot.task.episode import Episode
+from surefoot.evidence.episode import Episode
+from surefoot.rivals.lp_agent import LPAgent
+from surefoot.run.saved_state import RunIdentity
 
 ACCOUNTS = ("budget-exploration", "conservative-ucbvi")
 H, S, A = 3, 2, 2

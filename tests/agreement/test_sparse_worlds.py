@@ -13,10 +13,10 @@ import pytest
 import scipy.sparse
 
 import surefoot as sf
-from surefoot.base.successors import Successors, listed
-from surefoot.simulation.blocks import listed_multinomial
-from surefoot.simulation.loops import known_rewards_in, play
-from surefoot.simulation.sample_log import draw_episodes
+from surefoot.model.successors import Successors, listed
+from surefoot.run.blocks import listed_multinomial
+from surefoot.run.loops import known_rewards_in, play
+from surefoot.run.sample_log import draw_episodes
 from surefoot.worlds.exact import value_of
 
 S, A, H = 70, 3, 5

@@ -9,9 +9,9 @@ from gymnasium.utils.seeding import np_random
 
 import surefoot as sf
 from surefoot.bounds.certificate import fingerprint_of
-from surefoot.live.learn import episode_seed
-from surefoot.live.streams import COIN, FIRST_ACTION, PLANNING, CounterStream
-from surefoot.task.tables import STREAM
+from surefoot.evidence.tables import STREAM
+from surefoot.run.learn import episode_seed
+from surefoot.run.streams import COIN, FIRST_ACTION, PLANNING, CounterStream
 
 SEEDS = (0, 1, 7, 2**32, 2**64 + 3, 10**40)
 EPISODES, STEPS, NUMBERS = 6, 5, 64

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 import surefoot as sf
-from surefoot.offline.logs.cells import rows_of
+from surefoot.logs.cells import rows_of
 
 HOSTILE = ("#", ",", ";", "|", "\t", '"', '""', "\n", "\r\n", "\r", "\ufeff", "\0", "", " ", "\\", "'", "\x0b", "\x85")
 HOSTILE += ("\u2028", "é", "去", "a", "1", "0.5", "0,83", "1,250", "NULL", "# no", "//", "-", "nan", "1_000", "=1+1")

@@ -9,11 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from surefoot.errors import InvalidLog, InvalidSetting, MissingExtra
-from surefoot.offline import count_log, count_table
-from surefoot.offline.logs import warehouse
-from surefoot.offline.logs.folds import Keys, folds_of, keys_of, number_of
-from surefoot.offline.logs.log_tables import TABLES
-from surefoot.offline.logs.warehouse import count_expression
+from surefoot.logs import count_log, count_table, warehouse
+from surefoot.logs.folds import Keys, folds_of, keys_of, number_of
+from surefoot.logs.log_tables import TABLES
+from surefoot.logs.warehouse import count_expression
 
 # ibis and pyspark warn about versions newer than they know; that is between them.
 pytestmark = pytest.mark.filterwarnings("ignore")

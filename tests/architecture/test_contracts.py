@@ -21,47 +21,50 @@ SOURCE = ROOT / "src" / "surefoot"
 LAYERS = (  # highest first; a package imports only what is below its line, never its neighbour
     {"cli"},
     {"studies"},
-    {"live"},
-    {"simulation"},
-    {"assurance", "offline"},
-    {"guard"},
+    {"show"},
+    {"run"},
+    {"audit", "logs"},
+    {"guard", "rivals"},
     {"agents", "worlds"},
     {"bounds"},
-    {"numerics", "task"},
+    {"evidence", "kernels"},
+    {"model"},
     {"base"},
     {"errors"},
 )
 ALLOWED = {  # who may import which third-party library: a new pair is a decision, made here and in pyproject.toml
     "distributed": {"studies.run.runner"},
-    "duckdb": {"offline.logs", "studies.run.store", "studies.analysis.sql"},
-    "gymnasium": {"worlds.gymnasium", "worlds.environments", "offline.logs.minari"},
-    "h5py": {"offline.logs"},
-    "highspy": {"numerics.lp"},
-    "ibis": {"offline.logs"},
+    "duckdb": {"logs", "studies.run.store", "studies.analysis.sql"},
+    "gymnasium": {"worlds.gymnasium", "worlds.environments", "logs.minari"},
+    "h5py": {"logs"},
+    "highspy": {"bounds.lp"},
+    "ibis": {"logs"},
     "jinja2": {"studies.report.report"},
-    "joblib": {"simulation.simulate", "studies.run.runner"},
-    "matplotlib": {"simulation.figures", "simulation.plan_figure", "live.figures", "studies.report"},
-    "lazy_loader": {"", "numerics.kernels"},  # whose names are imported when they are first used
-    "minari": {"offline.logs"},
-    "numba": {"numerics.kernels"},
+    "joblib": {"run.simulate", "studies.run.runner"},
+    "matplotlib": {"show.figures", "show.live_figures", "show.plan_figure", "studies.report"},
+    "lazy_loader": {"", "kernels"},  # whose names are imported when they are first used
+    "minari": {"logs"},
+    "numba": {"kernels"},
     "numpy": {
         "agents",
-        "assurance.declared_rewards",
-        "assurance.guard_ledger",
-        "assurance.history",
-        "assurance.ledger",
-        "assurance.premises",
-        "assurance.records",
-        "assurance.watchdog",
+        "audit.declared_rewards",
+        "audit.guard_ledger",
+        "audit.history",
+        "audit.ledger",
+        "audit.premises",
+        "audit.records",
+        "audit.watchdog",
         "base",
         "bounds",
+        "evidence",
         "guard",
-        "live",
-        "numerics",
-        "offline",
-        "simulation",
+        "kernels",
+        "logs",
+        "model",
+        "rivals",
+        "run",
+        "show",
         "studies",
-        "task",
         "worlds",
     },
     "scipy": {"studies.analysis.stats"},
@@ -71,20 +74,26 @@ ALLOWED = {  # who may import which third-party library: a new pair is a decisio
 }
 NOWHERE = {"dask", "flint", "hypothesis", "mpmath", "pandas", "pyarrow", "pyspark"}  # by an import statement
 BY_CONTRACT = ALLOWED.keys() - {"numpy"}  # the others are refused by the tables above alone
-WORLDS = {
-    "simulation",
-    "live.learn",
-    "live.guard_env",
-    "live.figures",
+WORLDS = {  # who may see the true worlds
+    "run.blocks",
+    "run.by_name",
+    "run.conformance",
+    "run.forecast",
+    "run.guard_env",
+    "run.learn",
+    "run.loops",
+    "run.sample_log",
+    "run.setup",
+    "run.simulate",
     "studies",
     "cli",
-}  # who may see the true worlds
+}
 DYNAMIC = {  # who imports by a name that is computed
     "cli.forecasts": "the user's own environment, MODULE:CLASS on the command line",
-    "offline.logs.warehouse": "ibis with pandas and pyarrow: all of them or a message that names the extra",
+    "logs.warehouse": "ibis with pandas and pyarrow: all of them or a message that names the extra",
     "studies.run.runner": "whether Dask is installed",
 }
-VERIFIERS = ("assurance.verifier", "assurance.guard_verifier")
+VERIFIERS = ("audit.verifier", "audit.guard_verifier")
 
 
 def module_of(path, root):
@@ -220,12 +229,12 @@ def test_the_tables_name_what_there_is():
 def test_what_is_allowed_is_not_refused(copy):
     """The control of the reader of reports: the same plants where they are allowed leave every contract kept."""
     for folder in folders(copy):
-        if folder in ("studies", "offline"):  # a new file there needs a line in a contract: the test below
+        if folder in ("studies", "logs"):  # a new file there needs a line in a contract: the test below
             continue
         module = f"{folder}.new_file"
         rank = next(i for i, layer in enumerate(LAYERS) if folder.split(".")[0] in layer)
         below = [f"import surefoot.{other}" for layer in LAYERS[rank + 1 :] for other in sorted(layer)]
-        seen = [line for line in below if "worlds" not in line and "simulation" not in line]
+        seen = [line for line in below if "worlds" not in line]
         libraries = [f"import {library}" for library in ALLOWED if within(module, ALLOWED[library])]
         plant(copy, module, *(below if within(module, WORLDS) else seen), *libraries)
     kept, report = run_contracts(copy)
@@ -242,7 +251,7 @@ def forbidden(folder):
     above = {f"surefoot.{other}" for layer in LAYERS[: rank + 1] for other in layer if other != top}
     worlds = set()
     if not within(name, WORLDS) and top != "worlds":
-        worlds = {"surefoot.worlds.tabular_mdp", "surefoot.worlds.exact", "surefoot.simulation.simulate"}
+        worlds = {"surefoot.worlds.tabular_mdp", "surefoot.worlds.exact"}
     return (libraries & BY_CONTRACT) | above | worlds | {"surefoot"}, libraries | NOWHERE
 
 
@@ -267,36 +276,36 @@ def test_a_new_file_may_import_only_what_its_folder_may(in_every_folder, folder)
 
 
 def test_a_new_file_of_a_package_whose_parts_are_layers_needs_a_line(copy):
-    """At the top, in studies and in offline every part is listed: nobody adds one without saying where it stands."""
-    for module in ("new_file", "studies.new_file", "offline.new_file"):
+    """At the top, in studies and in logs every part is listed: nobody adds one without saying where it stands."""
+    for module in ("new_file", "studies.new_file", "logs.new_file"):
         plant(copy, module, "import os")
     _, report = run_contracts(copy)
-    for module in ("new_file", "studies.new_file", "offline.new_file"):
+    for module in ("new_file", "studies.new_file", "logs.new_file"):
         assert f"- surefoot.{module}\n" in report
 
 
 TAKES_A_WORLD = "from surefoot.worlds.tabular_mdp import TabularMDP"
 ONE_BY_ONE = (
     # Imports that passed the contracts of former days, which listed who is forbidden.
-    ("offline.methods.vi_lcb", "import numba, highspy", {"numba", "highspy"}),
-    ("live.learner", TAKES_A_WORLD, {"surefoot.worlds.tabular_mdp"}),
-    ("assurance.ledger", TAKES_A_WORLD, {"surefoot.worlds.tabular_mdp"}),
-    ("assurance.watchdog", TAKES_A_WORLD, {"surefoot.worlds.tabular_mdp"}),
+    ("logs.methods.vi_lcb", "import numba, highspy", {"numba", "highspy"}),
+    ("run.learner", TAKES_A_WORLD, {"surefoot.worlds.tabular_mdp"}),
+    ("audit.ledger", TAKES_A_WORLD, {"surefoot.worlds.tabular_mdp"}),
+    ("audit.watchdog", TAKES_A_WORLD, {"surefoot.worlds.tabular_mdp"}),
     # Ways around.
     ("agents.stepmix", TAKES_A_WORLD, {"surefoot.worlds.tabular_mdp"}),
-    ("live.learner", "from surefoot import TabularMDP", {"surefoot"}),
-    ("live.learner", "def late():\n    import surefoot as sf\n    return sf.TabularMDP", {"surefoot"}),
-    ("live.learner", "from surefoot.simulation.setup import TabularMDP", {"surefoot.simulation.setup"}),
-    ("assurance.ledger", f"def late():\n    {TAKES_A_WORLD}", {"surefoot.worlds.tabular_mdp"}),
-    ("offline.warm_start", "from surefoot.worlds import exact", {"surefoot.worlds.exact"}),
+    ("run.learner", "from surefoot import TabularMDP", {"surefoot"}),
+    ("run.learner", "def late():\n    import surefoot as sf\n    return sf.TabularMDP", {"surefoot"}),
+    ("run.learner", "from surefoot.run.setup import TabularMDP", {"surefoot.run.setup"}),
+    ("audit.ledger", f"def late():\n    {TAKES_A_WORLD}", {"surefoot.worlds.tabular_mdp"}),
+    ("logs.warm_start", "from surefoot.worlds import exact", {"surefoot.worlds.exact"}),
     ("bounds.kl", "if TYPE_CHECKING:\n    from surefoot.worlds import exact", {"surefoot.worlds.exact"}),
     # Layers within a package.
     ("studies.spec.study", "import surefoot.studies.run.trial", {"surefoot.studies.run.trial"}),
     ("studies.run.store", "import surefoot.studies.analysis.stats", {"surefoot.studies.analysis.stats"}),
     ("studies.analysis.claims", "import surefoot.studies.report.axes", {"surefoot.studies.report.axes"}),
-    ("offline.logs.reading", "import surefoot.offline.methods.robust", {"surefoot.offline.methods.robust"}),
-    ("offline.methods.robust", "import surefoot.offline.baseline_file", {"surefoot.offline.baseline_file"}),
-    ("offline.warm_start", "import surefoot.offline.baseline_file", {"surefoot.offline.baseline_file"}),
+    ("logs.reading", "import surefoot.logs.methods.robust", {"surefoot.logs.methods.robust"}),
+    ("logs.methods.robust", "import surefoot.logs.baseline_file", {"surefoot.logs.baseline_file"}),
+    ("logs.warm_start", "import surefoot.logs.baseline_file", {"surefoot.logs.baseline_file"}),
 )
 
 
@@ -336,12 +345,12 @@ def test_two_files_of_one_folder_that_import_each_other_are_refused(copy):
 @pytest.mark.parametrize("verifier", VERIFIERS)
 def test_the_verifier_imports_the_standard_library_alone(copy, verifier):
     """Each of our packages is refused by its contract; a library, and a new file beside it, by the table."""
-    ours = {f"surefoot.{package}" for layer in LAYERS for package in layer if package != "assurance"}
+    ours = {f"surefoot.{package}" for layer in LAYERS for package in layer if package != "audit"}
     beside = ("declared_rewards", "guard_ledger", "ledger", "premises", "records", "watchdog")
-    ours |= {f"surefoot.assurance.{name}" for name in beside} | {"surefoot"}
+    ours |= {f"surefoot.audit.{name}" for name in beside} | {"surefoot"}
     libraries = ALLOWED.keys() | NOWHERE
-    plant(copy, "assurance.new_file", "import os")
-    planted = sorted({*ours, *libraries, "surefoot.assurance.new_file"})
+    plant(copy, "audit.new_file", "import os")
+    planted = sorted({*ours, *libraries, "surefoot.audit.new_file"})
     module = plant(copy, verifier, *(f"import {what}" for what in planted))
     _, report = run_contracts(copy)
     assert {(module, what) for what in ours} <= set(refused(report))

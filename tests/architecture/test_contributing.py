@@ -141,9 +141,9 @@ def seen(tmp_path, blocks, script=SCRIPT, study=STUDY):
 def test_the_recipes_can_be_followed(tmp_path):
     blocks = BLOCK.findall(PAGE)
     assert [name for kind, name, _ in blocks if kind == "diff"] == [  # one registration each; a claim has a judge, too
-        "agents/__init__.py",
+        "rivals/registry.py",
         "worlds/registry.py",
-        "offline/methods/__init__.py",
+        "logs/methods/__init__.py",
         "studies/spec/claims.py",
         "studies/analysis/claims.py",
     ]
@@ -161,7 +161,7 @@ def test_the_recipes_can_be_followed(tmp_path):
 def test_without_its_registration_nothing_is_there(tmp_path):
     """The control: with all new files and no registration each name is unknown; and a claim needs a judge as well."""
     left_out = {
-        *("agents/__init__.py", "worlds/registry.py", "offline/methods/__init__.py"),
+        *("rivals/registry.py", "worlds/registry.py", "logs/methods/__init__.py"),
         "studies/analysis/claims.py",  # the judge; the claim itself is registered
     }
     study = STUDY.replace('"coins", H = 3', '"trap"').replace('"random-actions"', '"stepmix"')

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import surefoot as sf
-from surefoot.numerics import kernels
+from surefoot import kernels
 
 SOURCE = Path(sf.__file__).parent
 
@@ -64,7 +64,7 @@ def test_every_kernel_refuses_to_allocate():
     import numpy as np
     from numba.core.errors import NumbaError
 
-    from surefoot.numerics.kernels.jit import compiled
+    from surefoot.kernels.jit import compiled
 
     def allocates(n):
         return np.zeros(n).sum()

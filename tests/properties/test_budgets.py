@@ -12,9 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import surefoot as sf
-from surefoot.agents.rivals.budget_agent import BudgetGrounds, switch
 from surefoot.base.validation import REWARD_UNITS
-from surefoot.task.counts import entered
+from surefoot.evidence.counts import entered
+from surefoot.rivals.budget_agent import BudgetGrounds, switch
 from surefoot.worlds.exact import value_of
 
 examples = settings(max_examples=100, deadline=None, derandomize=True, database=None)

@@ -14,7 +14,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.bounds.alike import log_wealth, unlike
-from surefoot.task.by_step import StepCounts
+from surefoot.model.by_step import StepCounts
 
 VISITS = 9
 

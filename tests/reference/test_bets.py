@@ -19,11 +19,11 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.assurance import verifier
+from surefoot.audit import verifier
 from surefoot.base.bets import COIN, COSTS, STAKES, WEIGHTS, between
 from surefoot.bounds import bets as readable
 from surefoot.bounds.kl import mean_bounds as coin_bounds
-from surefoot.numerics.kernels import bets as kernel
+from surefoot.kernels import bets as kernel
 
 UNITS = 2**20
 LAWS = {

@@ -13,16 +13,15 @@ import pytest
 import scipy.sparse
 
 import surefoot as sf
-from surefoot.assurance import verifier
-from surefoot.base import count_lists
-from surefoot.base.count_lists import Entries, added, entries_of, lists_from, lists_have_room, with_room
+from surefoot import kernels
+from surefoot.audit import verifier
 from surefoot.errors import InvalidCounts, InvalidFile
-from surefoot.numerics import kernels
-from surefoot.numerics.kernels import lists as compiled_lists
-from surefoot.numerics.kernels.kl import worst_mean_at_once
-from surefoot.simulation.simulate import simulate_reference
-from surefoot.task import transitions
-from surefoot.task.transitions import Lists, Table, more_than, same_counts
+from surefoot.kernels import lists as compiled_lists
+from surefoot.kernels.kl import worst_mean_at_once
+from surefoot.model import count_lists, transitions
+from surefoot.model.count_lists import Entries, added, entries_of, lists_from, lists_have_room, with_room
+from surefoot.model.transitions import Lists, Table, more_than, same_counts
+from surefoot.run.simulate import simulate_reference
 
 NONE = np.zeros(0, dtype=np.int64)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.assurance.declared_rewards import ALPHA, MARGIN, STAKES, TableWatch
+from surefoot.audit.declared_rewards import ALPHA, MARGIN, STAKES, TableWatch
 from surefoot.base.ranges import SLACK
 
 H = 2

@@ -32,10 +32,10 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot import kernels
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.bounds.model import margin
-from surefoot.numerics import kernels
-from surefoot.numerics.kernels.bets import log_mixture
+from surefoot.kernels.bets import log_mixture
 
 LEVELS = (0.5, 0.05, 1e-3)  # delta_0
 VISITS = {2: 800, 3: 60}

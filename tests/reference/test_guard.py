@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot import kernels
 from surefoot.base.nodes import EPISODE, NODES, PLACES, STAKES, WEIGHTS
 from surefoot.bounds import portfolio
 from surefoot.guard import comparison, evidence, ramp
 from surefoot.guard.state import Columns, Tickets
-from surefoot.numerics import kernels
 
 F = Fraction
 

@@ -11,7 +11,7 @@ import surefoot as sf
 from surefoot.agents import SpliceAgent
 from surefoot.bounds.kl import supports_radius
 from surefoot.bounds.kl import worst_mean as readable
-from surefoot.numerics.kernels import kl as kernel
+from surefoot.kernels import kl as kernel
 
 SPLICES = sorted(name for name, kind in sf.AGENTS.items() if issubclass(kind, SpliceAgent))
 

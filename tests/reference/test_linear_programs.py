@@ -13,7 +13,7 @@ import pytest
 from scipy.optimize import linprog
 
 import surefoot as sf
-from surefoot.numerics.lp import best_in_box, best_occupancy, cheapest_in_box
+from surefoot.bounds.lp import best_in_box, best_occupancy, cheapest_in_box
 
 K = 10**9  # episodes inside the logarithm; tables of counts below hold fewer
 DELTA = 0.05
@@ -692,8 +692,8 @@ def test_the_numbers_of_the_linear_program(name, monkeypatch):
 
         return called
 
-    monkeypatch.setattr("surefoot.agents.rivals.dope.best_in_box", spy(best_in_box))
-    monkeypatch.setattr("surefoot.agents.rivals.optpess_lp.best_occupancy", spy(best_occupancy))
+    monkeypatch.setattr("surefoot.rivals.dope.best_in_box", spy(best_in_box))
+    monkeypatch.setattr("surefoot.rivals.optpess_lp.best_occupancy", spy(best_occupancy))
     compared = 0
     for seed in range(28):
         taken.clear()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.rivals.bpi_ucbvi_menard import EVENTS, bpi_ucbvi_menard
 from surefoot.bounds import Bernstein, Model
+from surefoot.rivals.bpi_ucbvi_menard import EVENTS, bpi_ucbvi_menard
 
 DELTA = 0.1
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.live import marks
-from surefoot.task.tables import CountTables
+from surefoot.evidence.tables import CountTables
+from surefoot.run import marks
 
 P, H, FLOOR, EPISODES = 0.51, 3, 2.0, 3000
 PROBLEM = sf.Problem(np.zeros((1, 2)), H=H, unknown=True)

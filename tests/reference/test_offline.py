@@ -188,7 +188,7 @@ def test_ties_go_to_the_more_visited_action():
 
 def test_what_the_corollary_asks_for():
     """n >= 16 iota'^2 H^5 S A / kappa^2, iota' = log(2HSA/delta): H = 3, S = A = 5, delta = 0.1, kappa = 0.3."""
-    from surefoot.offline.methods.learnt import corollary
+    from surefoot.logs.methods.learnt import corollary
 
     problem = sf.random_mdp(5, 5, 3, seed=0).problem
     asked = corollary(problem, 0.1 / 2, 0.3)  # the log has half of delta
@@ -213,7 +213,7 @@ def random_log(problem, n, rng):
 @pytest.mark.parametrize("seed", range(6))
 def test_the_kernel_is_the_readable_version(seed):
     """With a mask, rewards by next state, unknown rewards, pooled counts."""
-    from surefoot.offline.methods.robust import robust_reference
+    from surefoot.logs.methods.robust import robust_reference
 
     rng = np.random.default_rng([2, seed])
     H, S, A = 3, 4, 3

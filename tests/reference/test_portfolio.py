@@ -20,7 +20,7 @@ import pytest
 import surefoot as sf
 from surefoot.base.nodes import EPISODE, FINE, LOST, NODES, OUTSIDE, PLACES, STAKES, WEIGHTS, spread
 from surefoot.bounds import portfolio as readable
-from surefoot.numerics.kernels import portfolio as kernel
+from surefoot.kernels import portfolio as kernel
 
 UNITS = 2**20
 TABLES = kernel.portfolio_from()

@@ -22,7 +22,7 @@ from flint import arb, ctx, fmpq
 
 import surefoot as sf
 from surefoot.bounds.kl import supports_radius
-from surefoot.numerics.kernels import kl as kl_kernel
+from surefoot.kernels import kl as kl_kernel
 
 BITS = 220  # 66 digits
 BELOW, ABOVE = -1, 1

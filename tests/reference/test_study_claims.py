@@ -14,8 +14,8 @@ from statistics import median
 import numpy as np
 import pytest
 
-from surefoot.agents import AGENTS
 from surefoot.agents.promise import NO_FLOOR, Promise
+from surefoot.rivals.registry import AGENTS
 from surefoot.studies.analysis.claims import JUDGES, Verdict, judge, judges, tallies
 from surefoot.studies.analysis.judges import IN_SUM, MIXERS
 from surefoot.studies.analysis.theorem import Setting, most_not_optimistic, regret_bound

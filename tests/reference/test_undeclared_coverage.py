@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from surefoot.bounds.undeclared import more_events, undeclared_ball
-from surefoot.task.problem import Problem
+from surefoot.model.problem import Problem
 
 LEVELS = (0.5, 0.05, 0.001)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.task import transitions
-from surefoot.task.transitions import Lists
+from surefoot.model import transitions
+from surefoot.model.transitions import Lists
 
 S, A, H = 7, 2, 6
 

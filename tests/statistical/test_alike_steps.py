@@ -16,7 +16,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.bounds.alike import ALPHA, log_wealth
-from surefoot.task.by_step import StepCounts
+from surefoot.model.by_step import StepCounts
 
 S, A = 5, 2
 

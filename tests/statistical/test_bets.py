@@ -28,7 +28,7 @@ import pytest
 from scipy.special import gammaln
 
 from surefoot.base.bets import between
-from surefoot.numerics.kernels.bets import average_bounds
+from surefoot.kernels.bets import average_bounds
 
 UNITS = 2**20
 STAKES = np.array([31 / 32, 3 / 4, 3 / 8, 1 / 8, 1 / 32, 1 / 128])

@@ -21,7 +21,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.agents.base import adapted, plan_next
-from surefoot.agents.rivals.budget_agent import BudgetAgent
+from surefoot.rivals.budget_agent import BudgetAgent
 from surefoot.worlds.exact import cost_of, value_of
 
 DELTA = 0.05

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.simulation.loops import play
+from surefoot.run.loops import play
 from surefoot.worlds.exact import value_of
 
 RUNS = 5

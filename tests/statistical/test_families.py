@@ -36,9 +36,9 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot import kernels
 from surefoot.agents.plan import exit_taken
 from surefoot.bounds.model import margin
-from surefoot.numerics import kernels
 from surefoot.worlds.exact import value_of
 
 DELTA = 0.001

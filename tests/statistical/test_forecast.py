@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.simulation.forecast import MOST, lemma_finite
+from surefoot.run.forecast import MOST, lemma_finite
 
 SEEDS = range(9)
 

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.offline.logs.writing import write_log
-from surefoot.task.transitions import transitions_of
+from surefoot.logs.writing import write_log
+from surefoot.model.transitions import transitions_of
 
 DELTA = 0.05
 LOGS = 60

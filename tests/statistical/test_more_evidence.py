@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.numerics import kernels
-from surefoot.simulation.blocks import draw_block
+from surefoot import kernels
+from surefoot.run.blocks import draw_block
 
 RUNS = 100
 

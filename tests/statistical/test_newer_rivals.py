@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.rivals.bpi_ucbvi_menard import bpi_ucbvi_menard
-from surefoot.agents.rivals.reward_free_safe import bonus, value_in_model
 from surefoot.bounds import Bernstein, Model
+from surefoot.rivals.bpi_ucbvi_menard import bpi_ucbvi_menard
+from surefoot.rivals.reward_free_safe import bonus, value_in_model
 from surefoot.worlds.exact import value_of
 
 DELTA = 0.1

@@ -17,8 +17,8 @@ import pytest
 import surefoot as sf
 from surefoot.base.nodes import EPISODE, PLACES, spread
 from surefoot.bounds.kl import mean_bounds
-from surefoot.offline.logs.folds import folds_of
-from surefoot.offline.methods.learnt import returns_lower, spread_all
+from surefoot.logs.folds import folds_of
+from surefoot.logs.methods.learnt import returns_lower, spread_all
 
 DELTA = 0.1
 LOGS = [400, pytest.param(1000, marks=pytest.mark.full)]
@@ -165,7 +165,7 @@ def test_the_logged_policy_is_certified_by_its_returns():
     of 0.1, used up, would fail the 300 together, but it is for all numbers of episodes at once: at a share of 1e-4 they
     fail with 0.03. A bound that is too high in 2 % of the logs is missed with probability 0.002.
     """
-    from surefoot.offline.methods.learnt import logged_lower, logged_value
+    from surefoot.logs.methods.learnt import logged_lower, logged_value
 
     bad, gaps = 0, []
     for seed in range(300):

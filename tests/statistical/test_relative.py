@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import surefoot as sf
-from surefoot.numerics import kernels
+from surefoot import kernels
 
 GIVE = 0.1
 WORLDS = ["trap", "trap-long", "trap-pit", "three-rooms", "dosing", "inventory"]

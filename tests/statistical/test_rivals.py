@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.rivals.lp_agent import SOLVER
-from surefoot.numerics.lp import best_in_box, policy_from
+from surefoot.bounds.lp import best_in_box, policy_from
+from surefoot.rivals.lp_agent import SOLVER
 from surefoot.worlds.exact import cost_of, value_of
 
 DELTA = 0.1

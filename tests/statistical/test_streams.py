@@ -13,8 +13,8 @@ false if ever a plan is certified to be worth more than its policy is.
 import numpy as np
 
 import surefoot as sf
-from surefoot.live import learner as live_learner
-from surefoot.live.streams import FIRST_ACTION, CounterStream
+from surefoot.run import learner as live_learner
+from surefoot.run.streams import FIRST_ACTION, CounterStream
 
 DELTA, RUNS, EPISODES, MOST = 0.05, 40, 100, 9
 WIN = np.array([0.45, 0.6])

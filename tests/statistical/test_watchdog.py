@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.assurance.watchdog import AT_ONCE, CAPITAL, MARGIN, MOST, Bet, Watch, put_in, stakes
+from surefoot.audit.watchdog import AT_ONCE, CAPITAL, MARGIN, MOST, Bet, Watch, put_in, stakes
 
 ALPHA, RUNS, EPISODES = 0.01, 10_000, 2_000
 

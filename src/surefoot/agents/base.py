@@ -16,11 +16,11 @@ from surefoot.base.digest import digest
 from surefoot.base.validation import FrozenRecord, read_only, require_bool
 from surefoot.bounds.alike import require_alike
 from surefoot.errors import InvalidCounts, InvalidSetting
-from surefoot.task.counts import Counts, require_stationary
-from surefoot.task.episode import BaselineLabel
-from surefoot.task.fitting import check_counts, check_flow, require_claimed, require_no_alarm
-from surefoot.task.policy import uniform
-from surefoot.task.problem import Problem
+from surefoot.evidence.counts import Counts, require_stationary
+from surefoot.evidence.episode import BaselineLabel
+from surefoot.evidence.fitting import check_counts, check_flow, require_claimed, require_no_alarm
+from surefoot.model.policy import uniform
+from surefoot.model.problem import Problem
 
 
 @runtime_checkable

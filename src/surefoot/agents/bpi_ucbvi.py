@@ -11,8 +11,8 @@ from surefoot.agents.settings import AgentSettings
 from surefoot.agents.splice_agent import SpliceAgent, check_settings
 from surefoot.base.validation import freeze, require_delta
 from surefoot.bounds import KL, Bernstein, Bounds, Model
-from surefoot.task.counts import Counts
-from surefoot.task.problem import Problem
+from surefoot.evidence.counts import Counts
+from surefoot.model.problem import Problem
 
 
 def bpi_ucbvi(model: Model, bounds: Bounds) -> Plan:

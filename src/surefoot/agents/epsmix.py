@@ -9,8 +9,8 @@ from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.plan import Plan, at_most_trusted, exit_taken, safety
 from surefoot.base.arrays import Floats
 from surefoot.bounds import Bounds, Model
-from surefoot.task.counts import Counts
-from surefoot.task.policy import EpisodicMixture
+from surefoot.evidence.counts import Counts
+from surefoot.model.policy import EpisodicMixture
 
 
 def epsmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float = -np.inf) -> Plan:

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from surefoot import kernels
 from surefoot.agents.explorers import Explorer
 from surefoot.agents.floors import BaselineFloor, Floor
 from surefoot.agents.plan import UNCLAIMED, Plan, premise_status
@@ -19,11 +20,10 @@ from surefoot.base.validation import at_least, at_most
 from surefoot.bounds import KL, Bounds, Certificate
 from surefoot.bounds.alike import compared
 from surefoot.bounds.binding import binding_pairs
-from surefoot.numerics import kernels
-from surefoot.task.counts import Counts
-from surefoot.task.policy import splice
-from surefoot.task.problem import Problem
-from surefoot.task.steps import common_start, step_name
+from surefoot.evidence.counts import Counts
+from surefoot.model.policy import splice
+from surefoot.model.problem import Problem
+from surefoot.model.steps import common_start, step_name
 
 
 class Planner(Protocol):

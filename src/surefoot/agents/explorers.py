@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import Floats
-from surefoot.base.count_lists import Entries
-from surefoot.base.sparse import SMALL
-from surefoot.base.successors import list_of, looked_up
 from surefoot.base.validation import REWARD_UNITS, freeze, require_number
 from surefoot.bounds.frequencies import Frequencies
 from surefoot.errors import InvalidSetting
-from surefoot.task.counts import Counts
-from surefoot.task.listed import allowed, filled
-from surefoot.task.policy import greedy
-from surefoot.task.problem import Problem
-from surefoot.task.transitions import MOST_IN_A_TABLE, Lists, Table
+from surefoot.evidence.counts import Counts
+from surefoot.model.count_lists import Entries
+from surefoot.model.listed import allowed, filled
+from surefoot.model.policy import greedy
+from surefoot.model.problem import Problem
+from surefoot.model.sparse import SMALL
+from surefoot.model.successors import list_of, looked_up
+from surefoot.model.transitions import MOST_IN_A_TABLE, Lists, Table
 
 Explorer = Callable[[Counts, np.random.Generator], ArrayLike]
 

@@ -14,9 +14,9 @@ from surefoot.base.validation import freeze, require_delta
 from surefoot.bounds import KL, Bernstein, Bounds, Certificate
 from surefoot.bounds.certificate import fingerprint_of
 from surefoot.errors import InvalidSetting
-from surefoot.task.origin import Origin
-from surefoot.task.policy import check_policy
-from surefoot.task.problem import Problem
+from surefoot.model.origin import Origin
+from surefoot.model.policy import check_policy
+from surefoot.model.problem import Problem
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from surefoot.base.validation import freeze, require_number
 from surefoot.errors import InvalidSetting
-from surefoot.task.problem import Problem
-from surefoot.task.units import Units
+from surefoot.model.problem import Problem
+from surefoot.model.units import Units
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from surefoot.agents.base import CountingAgent
 from surefoot.agents.explanation import SpliceGrounds
 from surefoot.agents.plan import Plan
-from surefoot.task.policy import EpisodicMixture
+from surefoot.model.policy import EpisodicMixture
 
 
 def frozen(plan: Plan, agent: CountingAgent, alarm: str) -> Plan:

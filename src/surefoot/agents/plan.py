@@ -7,15 +7,15 @@ from typing import Literal, NamedTuple, Protocol, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefoot import kernels
 from surefoot.agents.promise import PremiseStatus
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.coins import coin_generator
 from surefoot.base.validation import FrozenRecord, freeze, require_integer, require_number
 from surefoot.errors import InvalidSetting
-from surefoot.numerics import kernels
-from surefoot.task.episode import BaselineLabel
-from surefoot.task.policy import EpisodicMixture
-from surefoot.task.units import Units
+from surefoot.evidence.episode import BaselineLabel
+from surefoot.model.policy import EpisodicMixture
+from surefoot.model.units import Units
 
 Source = Literal["baseline", "mixture", "optimistic"]
 Safety = Literal["certified", "certified in total", "trusted", "NOT CERTIFIED", "no floor"]

@@ -8,8 +8,8 @@ import numpy as np
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import REWARD_UNITS, freeze, require_number
 from surefoot.errors import InvalidSetting
-from surefoot.task.listed import least_over_lists
-from surefoot.task.problem import Problem
+from surefoot.model.listed import least_over_lists
+from surefoot.model.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Self
 from surefoot.agents.base import CountingAgent
 from surefoot.agents.plan import Plan
 from surefoot.agents.replanning import block_length
-from surefoot.task.counts import Counts
+from surefoot.evidence.counts import Counts
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 from surefoot.agents.base import CountingAgent
 from surefoot.base.arrays import Floats
 from surefoot.bounds import KL, Bounds, Certificate
-from surefoot.task.problem import Problem
+from surefoot.model.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefoot import kernels
 from surefoot.agents.base import check_problem
 from surefoot.agents.explanation import PlanEvidence, SpliceGrounds
 from surefoot.agents.explorers import Explorer
@@ -24,9 +25,8 @@ from surefoot.bounds import KL, Bernstein, Bounds, Certificate, Model, portfolio
 from surefoot.bounds.frequencies import Frequencies
 from surefoot.bounds.model import margin
 from surefoot.errors import InvalidCounts, InvalidSetting
-from surefoot.numerics import kernels
-from surefoot.task.counts import Counts
-from surefoot.task.policy import EpisodicMixture, check_policy, one_hot
+from surefoot.evidence.counts import Counts
+from surefoot.model.policy import EpisodicMixture, check_policy, one_hot
 
 
 class Decision(NamedTuple):

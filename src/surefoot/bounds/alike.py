@@ -24,14 +24,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from surefoot import kernels
 from surefoot.base.arrays import Bools, Floats
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.errors import PremiseContradicted
-from surefoot.numerics import kernels
-from surefoot.task.by_step import StepCounts
-from surefoot.task.counts import Counts
-from surefoot.task.problem import Problem
-from surefoot.task.steps import added_steps
+from surefoot.evidence.counts import Counts
+from surefoot.model.by_step import StepCounts
+from surefoot.model.problem import Problem
+from surefoot.model.steps import added_steps
 
 ALPHA = 0.01  # of its own: no part of delta
 LEAST_WAIT, EPISODE_WORK = 5, 30  # episodes between looks: so many, and one for each 30 next states of pairs (S*A*S)

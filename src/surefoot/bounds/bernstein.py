@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surefoot import kernels
 from surefoot.base.arrays import Floats
-from surefoot.base.count_lists import CountLists
 from surefoot.base.validation import freeze, require_number
 from surefoot.bounds.model import Model, Values, evaluate
 from surefoot.errors import InvalidSetting
-from surefoot.numerics import kernels
-from surefoot.task.counts import Counts
-from surefoot.task.policy import greedy
-from surefoot.task.problem import Problem
+from surefoot.evidence.counts import Counts
+from surefoot.model.count_lists import CountLists
+from surefoot.model.policy import greedy
+from surefoot.model.problem import Problem
 
 
 def mean(P_hat: Floats, V: Floats) -> Floats:

@@ -4,13 +4,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from surefoot import kernels
 from surefoot.base.arrays import Floats, Ints
 from surefoot.bounds.frequencies import Frequencies
-from surefoot.numerics import kernels
-from surefoot.task.counts import Counts
-from surefoot.task.listed import mean_over_lists, spread_over_lists
-from surefoot.task.problem import Problem
-from surefoot.task.steps import step_name
+from surefoot.evidence.counts import Counts
+from surefoot.model.listed import mean_over_lists, spread_over_lists
+from surefoot.model.problem import Problem
+from surefoot.model.steps import step_name
 
 SHOWN = 5  # pairs
 

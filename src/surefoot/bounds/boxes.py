@@ -14,7 +14,7 @@ from surefoot.base.arrays import Floats
 from surefoot.base.validation import freeze, require_number
 from surefoot.bounds.model import Model
 from surefoot.errors import InvalidSetting
-from surefoot.task.problem import Problem
+from surefoot.model.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from surefoot.base.arrays import Floats
 from surefoot.base.digest import digest
 from surefoot.base.validation import freeze, require_delta, require_number
 from surefoot.errors import InvalidSetting
-from surefoot.task.problem import Problem
+from surefoot.model.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.validation import REWARD_UNITS
-from surefoot.task.counts import Counts
-from surefoot.task.problem import Problem
-from surefoot.task.transitions import Table, Transitions
+from surefoot.evidence.counts import Counts
+from surefoot.model.problem import Problem
+from surefoot.model.transitions import Table, Transitions
 
 UNSEEN = 0.5  # what a pair pays that was never visited, and of which nothing is known: the middle of the range
 

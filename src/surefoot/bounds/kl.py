@@ -16,17 +16,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surefoot import kernels
 from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
-from surefoot.base.count_lists import CountLists
 from surefoot.base.validation import REWARD_UNITS, freeze, require_bool, require_number
 from surefoot.bounds import bets
 from surefoot.bounds.model import Model, Values, evaluate, margin
 from surefoot.bounds.undeclared import undeclared_ball
 from surefoot.errors import InvalidSetting
-from surefoot.numerics import kernels
-from surefoot.task.counts import Counts
-from surefoot.task.policy import greedy
-from surefoot.task.problem import Problem
+from surefoot.evidence.counts import Counts
+from surefoot.model.count_lists import CountLists
+from surefoot.model.policy import greedy
+from surefoot.model.problem import Problem
 
 TIE = 1e-12  # upper values closer than this count as equal: they are found by a search
 SEARCH = 200  # golden-section steps: the bracket shrinks by 0.618 each time

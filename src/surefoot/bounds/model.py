@@ -9,9 +9,9 @@ import numpy as np
 from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.base.validation import REWARD_UNITS, FrozenRecord, freeze
 from surefoot.errors import InvalidSetting
-from surefoot.task.counts import Counts, require_stationary
-from surefoot.task.fitting import check_counts, require_no_alarm
-from surefoot.task.problem import Problem
+from surefoot.evidence.counts import Counts, require_stationary
+from surefoot.evidence.fitting import check_counts, require_no_alarm
+from surefoot.model.problem import Problem
 
 QBounds = Callable[["Model", int, Floats, Floats], tuple[Floats, Floats]]
 

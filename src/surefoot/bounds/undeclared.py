@@ -24,10 +24,10 @@ import math
 
 import numpy as np
 
+from surefoot import kernels
 from surefoot.base.arrays import Bools, Floats, Ints
-from surefoot.base.count_lists import Entries, entries_of, lists_from
-from surefoot.numerics import kernels
-from surefoot.task.problem import Problem
+from surefoot.model.count_lists import Entries, entries_of, lists_from
+from surefoot.model.problem import Problem
 
 SLACK = 2.0**-50  # of everything summed: more than the rounding errors of lgamma, log and the sums
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from surefoot.agents import BPIUCBVI, Agent, EpsMix, StepMix
 from surefoot.bounds import KL, Bernstein, Bounds
-from surefoot.simulation.run import Run
-from surefoot.simulation.simulate import simulate
+from surefoot.run.run import Run
+from surefoot.run.simulate import simulate
 from surefoot.worlds.registry import world
 
 DELTA = 0.1

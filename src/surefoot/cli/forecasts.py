@@ -29,8 +29,8 @@ from surefoot.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from surefoot.base.arrays import Floats
-    from surefoot.task.counts import Counts
-    from surefoot.task.problem import Problem
+    from surefoot.evidence.counts import Counts
+    from surefoot.model.problem import Problem
     from surefoot.worlds.environments import EnvOrId
     from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -103,10 +103,10 @@ def forecast(
     """
     from dataclasses import asdict
 
-    from surefoot.simulation.by_name import forecast_agent
-    from surefoot.simulation.figures import plot_waiting
-    from surefoot.simulation.forecast import forecast as forecast_of
-    from surefoot.simulation.forecast import waiting_times
+    from surefoot.run.by_name import forecast_agent
+    from surefoot.run.forecast import forecast as forecast_of
+    from surefoot.run.forecast import waiting_times
+    from surefoot.show.figures import plot_waiting
     from surefoot.worlds.registry import FAMILIES
 
     of_log = {"--column": column, "--states": states, "--actions": actions, "--after-end": after_end}
@@ -147,7 +147,7 @@ def forecast(
 
 def _is_file(source: str) -> bool:
     """Is this a log or a file of counts, or meant to be one?"""
-    from surefoot.offline.logs.cells import ENDINGS
+    from surefoot.logs.cells import ENDINGS
 
     endings = (".npz", *(ending for some in ENDINGS.values() for ending in some))
     return source.lower().endswith(endings) or Path(source).exists()
@@ -155,7 +155,7 @@ def _is_file(source: str) -> bool:
 
 def _world(name: str, size: list[str] | None, baseline: Path | None) -> Grounds:
     """Return a world by its name, with its usual baseline or another one."""
-    from surefoot.simulation import by_name
+    from surefoot.run import by_name
     from surefoot.worlds.registry import world as build_world
 
     built = build_world(name, **by_name.parse_sizes(name, size or []))
@@ -174,9 +174,9 @@ def _counted(
 ) -> Grounds:
     """Return what a log, or counts that were saved, suggest."""
     from surefoot.base.files import read_arrays
-    from surefoot.offline import LogCounts, count_log
-    from surefoot.offline.methods.robust import cloned
-    from surefoot.task.counts import Counts
+    from surefoot.evidence.counts import Counts
+    from surefoot.logs import LogCounts, count_log
+    from surefoot.logs.methods.robust import cloned
 
     kind = ""
     if source.endswith(".npz"):
@@ -195,7 +195,7 @@ def _counted(
             f"{source} holds counts, and does not say what they are of. Give --baseline FILE, written by `surefoot "
             "baseline`, which has the problem with it."
         )
-    from surefoot.offline.baseline_file import load_baseline
+    from surefoot.logs.baseline_file import load_baseline
 
     made = load_baseline(baseline)
     mine = {name.removeprefix("counts_"): array for name, array in arrays.items() if name.startswith("counts_")}
@@ -223,7 +223,7 @@ def _environment(
 ) -> Grounds:
     """Return what a Gymnasium environment shows: its model, or only its sizes."""
     from surefoot.errors import InvalidModel
-    from surefoot.task.policy import uniform
+    from surefoot.model.policy import uniform
     from surefoot.worlds.gymnasium import from_gymnasium
     from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -273,7 +273,7 @@ def _own_environment(source: str) -> "EnvOrId":
 def _policy(path: Path, problem: "Problem") -> "Floats":
     """Return the policy in a file, for this problem."""
     from surefoot.errors import InvalidFile
-    from surefoot.task.policy import EpisodicMixture, check_policy, load_policy
+    from surefoot.model.policy import EpisodicMixture, check_policy, load_policy
 
     policy = load_policy(path)
     if isinstance(policy, EpisodicMixture):
@@ -283,7 +283,7 @@ def _policy(path: Path, problem: "Problem") -> "Floats":
 
 def _level(grounds: Grounds, floor: float | None, kappa: float | None) -> tuple[float, float | None]:
     """Return the floor, and kappa where nothing but a guess is known of the process."""
-    from surefoot.simulation.forecast import baseline_in
+    from surefoot.run.forecast import baseline_in
 
     if floor is not None and kappa is not None:
         raise InvalidSetting("Give either --floor or --kappa: the floor is the baseline's value minus kappa.")

@@ -13,7 +13,7 @@ from surefoot.errors import InvalidLog, InvalidSetting
 
 if TYPE_CHECKING:
     from surefoot.guard import Guard
-    from surefoot.offline.logs.cells import Row
+    from surefoot.logs.cells import Row
 
 guard = typer.Typer(
     no_args_is_help=True, help="A certified ramp for policies that no table describes: plan one, or replay one."
@@ -66,7 +66,7 @@ def plan_ramp(
     The candidate's returns are taken to be spread like the baseline's, with another mean. A forecast proves nothing.
     """
     from surefoot.guard.forecast import forecast_ramp
-    from surefoot.simulation.figures import plot_ramp
+    from surefoot.show.figures import plot_ramp
 
     made = _guard(low, high, floor, max_loss, below, delta, stages, unit)
     known = made.begin(logged=_past(file, policy, delimiter)).policies[0]
@@ -178,7 +178,7 @@ def _guard(
 
 def _return(row: "Row") -> float | None:
     """Return the return of a row; None where it is missing."""
-    from surefoot.offline.logs.text import PLAINLY, finite_number
+    from surefoot.logs.text import PLAINLY, finite_number
 
     text = row.cells["return"]
     value = None if text is None else finite_number(text)
@@ -190,7 +190,7 @@ def _return(row: "Row") -> float | None:
 
 def _past(file: Path, policy: str | None, delimiter: str | None) -> list[float | None]:
     """Return the baseline's returns in a file. One with several policies must say which of them is the baseline."""
-    from surefoot.offline.logs.cells import rows_of
+    from surefoot.logs.cells import rows_of
 
     needed, also = (("return",), ("policy",)) if policy is None else (("return", "policy"), ())
     with closing(rows_of(file, needed, also, delimiter)) as rows:
@@ -210,7 +210,7 @@ def _tickets(
     file: Path, baseline: str, first: int, delimiter: str | None
 ) -> Generator[tuple[str, float | None], None, None]:
     """Yield whose each ticket is, with its return; refuse a file in which one is left out, the first ones too."""
-    from surefoot.offline.logs.cells import rows_of
+    from surefoot.logs.cells import rows_of
 
     names: dict[str, None] = {}
     with closing(rows_of(file, ("ticket", "policy", "return"), (), delimiter)) as rows:
@@ -241,7 +241,7 @@ def _policy(row: "Row") -> str:
 
 def _require_ticket(row: "Row", due: int, first: int) -> None:
     """Refuse a row whose ticket is not the one that is due."""
-    from surefoot.offline.logs.text import whole_number
+    from surefoot.logs.text import whole_number
 
     text = row.cells["ticket"] or ""
     ticket = whole_number(text)

@@ -79,7 +79,7 @@ def logs_check(
     as_json: Json = False,
 ) -> None:
     """Check every episode of a log, and print its size, coverage and errors. Exit code 1: the log is unusable."""
-    from surefoot.offline import check_log
+    from surefoot.logs import check_log
 
     found = check_log(log, **log_options(column, horizon, reward_range, states, actions, after_end, memory, delimiter))
     if as_json:
@@ -108,7 +108,7 @@ def logs_count(
 ) -> None:
     """Count how often each next state followed each state and action, and write the counts."""
     from surefoot.cli.tables import print_log
-    from surefoot.offline import count_log
+    from surefoot.logs import count_log
 
     require_new(out, force)
     found = count_log(
@@ -132,8 +132,8 @@ def logs_example(
     seed: Annotated[int, typer.Option(min=0, help="The seed of the draws.")] = 0,
 ) -> None:
     """Write an example log: episodes of a world's usual baseline."""
-    from surefoot.simulation import by_name
-    from surefoot.simulation.sample_log import sample_log
+    from surefoot.run import by_name
+    from surefoot.run.sample_log import sample_log
     from surefoot.worlds.registry import family
 
     chosen = family(world)
@@ -157,7 +157,7 @@ def logs_from_minari(
     out: Annotated[Path, typer.Option(help="The log to write: .parquet or .csv.")] = Path("log.parquet"),
 ) -> None:
     """Write a Minari dataset with Discrete spaces as a flat log."""
-    from surefoot.offline import from_minari
+    from surefoot.logs import from_minari
 
     echo(f"Log: {from_minari(dataset, out)}")
 
@@ -199,8 +199,8 @@ def baseline(
     save. A false declaration makes the certificate false.
     """
     from surefoot.cli.tables import print_learnt, print_log
-    from surefoot.offline import LogCounts, check_log, log_returns
-    from surefoot.offline.baseline_file import Baseline, learn_baseline, report
+    from surefoot.logs import LogCounts, check_log, log_returns
+    from surefoot.logs.baseline_file import Baseline, learn_baseline, report
 
     require_new(out, force)
     if len(log) == 1 and log[0].endswith(".npz"):
@@ -242,7 +242,7 @@ def show(
 ) -> None:
     """Print a baseline: what is certified about it, and the actions of each step and state by their labels."""
     from surefoot.cli.tables import print_baseline
-    from surefoot.offline.baseline_file import load_baseline, rules
+    from surefoot.logs.baseline_file import load_baseline, rules
 
     found = load_baseline(path)
     table = rules(found)

@@ -32,7 +32,7 @@ from surefoot.errors import InvalidSetting, PremiseContradicted, SurefootError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from surefoot.simulation.run import Run
+    from surefoot.run.run import Run
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -76,7 +76,7 @@ def demo(
     """Show StepMix, EpsMix and BPI-UCBVI with sharp certificates and with the paper's bounds, side by side."""
     from surefoot.cli import demo as first_look
     from surefoot.cli.tables import print_runs, print_values, rows
-    from surefoot.simulation.figures import plot_sides, require_target
+    from surefoot.show.figures import plot_sides, require_target
 
     require_target(out)
     sides = list(first_look.demo(seed, episodes, paper_episodes, scale))
@@ -114,7 +114,7 @@ def worlds(
     from dataclasses import asdict
 
     from surefoot.cli.tables import print_world, print_worlds
-    from surefoot.simulation import by_name
+    from surefoot.run import by_name
     from surefoot.worlds.registry import family
 
     if name is None:
@@ -168,8 +168,8 @@ def try_(
 ) -> None:
     """Run agents in one of the worlds, beside the one that is always optimistic, and print the table of `demo`."""
     from surefoot.cli.tables import print_runs, print_task, rows
-    from surefoot.simulation import by_name
-    from surefoot.simulation.figures import plot_returns, require_target
+    from surefoot.run import by_name
+    from surefoot.show.figures import plot_returns, require_target
     from surefoot.worlds.registry import world as build_world
 
     if out is not None:
@@ -215,7 +215,7 @@ def certify(
 
     Exit code 0: every plan holds. 3: a plan is refused or NOT CERTIFIED, or the file is not a ledger.
     """
-    from surefoot.assurance.ledger import verifier_for
+    from surefoot.audit.ledger import verifier_for
 
     if not ledger.is_file():
         raise InvalidSetting(f"{ledger} is not a file. Expected a ledger of plans.")

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from surefoot.base.validation import VIOLATION_TOLERANCE, at_least
 from surefoot.cli.console import echo, say
-from surefoot.simulation.by_name import Facts
-from surefoot.simulation.run import Run
-from surefoot.task.steps import step_name
+from surefoot.model.steps import step_name
+from surefoot.run.by_name import Facts
+from surefoot.run.run import Run
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from surefoot.offline.baseline_file import Baseline
-    from surefoot.offline.logs.log_counts import LogCounts
+    from surefoot.logs.baseline_file import Baseline
+    from surefoot.logs.log_counts import LogCounts
     from surefoot.worlds.registry import Family
     from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -210,7 +210,7 @@ def print_values(values: Mapping[str, float | None]) -> None:
 
 def print_log(log: "LogCounts") -> None:
     """Print the size of a log, and the notes about it."""
-    from surefoot.offline.logs.checking import how_many, sizes
+    from surefoot.logs.checking import how_many, sizes
 
     echo(f"{how_many(log.rows, 'row')}, {how_many(log.episodes, 'episode')}: {sizes(log)}")
     for note in log.notes:

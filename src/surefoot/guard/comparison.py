@@ -24,6 +24,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from surefoot import kernels
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import EPISODE, LOST, NODES, PLACES
 from surefoot.base.validation import read_only
@@ -31,7 +32,6 @@ from surefoot.bounds import portfolio
 from surefoot.guard.evidence import Bound, rounded, weights_of
 from surefoot.guard.ramp import FloorRule
 from surefoot.guard.state import OPEN, GuardState, Proved
-from surefoot.numerics import kernels
 
 RUNGS = 16  # K: with more of them little is gained
 UNSTAKED = (1 / 2, 1 / 8)  # of the capital against the baseline, and against the candidate

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from surefoot import kernels
 from surefoot.base.arrays import Ints
 from surefoot.base.nodes import EPISODE, FINE, LOST, NODES, OUTSIDE, PLACES, spread
 from surefoot.bounds import portfolio
 from surefoot.guard.state import OPEN, GuardState, Proved
-from surefoot.numerics import kernels
 
 STEP = 2 * EPISODE  # a code is the node below a return times this, plus what counts for the node above
 

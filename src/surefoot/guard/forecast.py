@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from surefoot import kernels
 from surefoot.agents.floors import Floor
 from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats, Ints
@@ -19,7 +20,6 @@ from surefoot.guard.comparison import compared_value, is_ratio, ladder, zero_of
 from surefoot.guard.evidence import log_inverse, lower_value
 from surefoot.guard.ramp import FloorRule, on_grid, share_out, stage_below
 from surefoot.guard.state import OPEN, GuardState, Proved
-from surefoot.numerics import kernels
 
 FARTHEST = 10**9  # episodes
 STEP = 0.02  # of the path

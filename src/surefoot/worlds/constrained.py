@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import FrozenRecord, freeze, require_number
+from surefoot.bounds.lp import Moves, best_occupancy_of, policy_from
 from surefoot.errors import InvalidModel, InvalidSetting
-from surefoot.numerics.lp import Moves, best_occupancy_of, policy_from
-from surefoot.task.signal import signal
+from surefoot.model.signal import signal
 from surefoot.worlds import exact
 from surefoot.worlds.exact import cost_of, rescaled_solve
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from surefoot.base.arrays import Floats
-from surefoot.base.sparse import SparseTable, is_sparse, require_rows_sum_to_one, sparse_table
-from surefoot.base.successors import list_of
 from surefoot.errors import InvalidModel
-from surefoot.task.listed import aligned, as_lists
-from surefoot.task.problem import Problem
-from surefoot.task.units import Rescaled
+from surefoot.model.listed import aligned, as_lists
+from surefoot.model.problem import Problem
+from surefoot.model.sparse import SparseTable, is_sparse, require_rows_sum_to_one, sparse_table
+from surefoot.model.successors import list_of
+from surefoot.model.units import Rescaled
 
 MEANING = "distributions over next states"
 AXES = {"r": 2, "r_next": 3}  # of rewards that hold for all steps

@@ -2,8 +2,8 @@
 
 from typing import Any, TypeVar
 
-from surefoot.task.names import NO_NAMES, Name, Names, checked_names
-from surefoot.task.problem import Problem
+from surefoot.model.names import NO_NAMES, Name, Names, checked_names
+from surefoot.model.problem import Problem
 from surefoot.worlds.tabular_mdp import TabularMDP
 
 ADDED = ("(ended)", "(start)")  # the absorbing state, and the common start of several first states

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefoot import kernels
 from surefoot.base.arrays import Floats
-from surefoot.base.sparse import SparseTable
 from surefoot.base.validation import FrozenRecord, freeze
-from surefoot.numerics import kernels
-from surefoot.task.policy import EpisodicMixture, boltzmann, check_policy, greedy
-from surefoot.task.units import Rescaled, Units
+from surefoot.model.policy import EpisodicMixture, boltzmann, check_policy, greedy
+from surefoot.model.sparse import SparseTable
+from surefoot.model.units import Rescaled, Units
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
 USUAL_SHARE = 0.9  # the default floor is nine tenths of what the baseline is worth

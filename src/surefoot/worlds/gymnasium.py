@@ -20,15 +20,15 @@ from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import Floats
 from surefoot.base.ranges import DeclaredRange
-from surefoot.base.sparse import require_room
 from surefoot.base.validation import as_floats, require_finite, require_integer, require_number, where
 from surefoot.errors import InvalidModel, InvalidPolicy, SurefootError
-from surefoot.task.names import Name
-from surefoot.task.policy import draw
-from surefoot.task.problem import Problem, require_problem
-from surefoot.task.sameness import arrays_of
-from surefoot.task.transitions import MOST_IN_A_TABLE
-from surefoot.task.units import Rescaled, Units
+from surefoot.model.names import Name
+from surefoot.model.policy import draw
+from surefoot.model.problem import Problem, require_problem
+from surefoot.model.sameness import arrays_of
+from surefoot.model.sparse import require_room
+from surefoot.model.transitions import MOST_IN_A_TABLE
+from surefoot.model.units import Rescaled, Units
 from surefoot.worlds.env_names import named, names_of
 from surefoot.worlds.environments import Env, EnvOrId, can_be_flat, make, require_time
 from surefoot.worlds.outcomes import Outcomes, rewards_by_next, structure, with_start

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import Bools, Floats
-from surefoot.base.sparse import SparseTable, table_from
-from surefoot.base.successors import PaidLists, Successors, keys_of, list_of, looked_up, offsets
 from surefoot.errors import InvalidModel
-from surefoot.task.listed import SizedLists
+from surefoot.model.listed import SizedLists
+from surefoot.model.sparse import SparseTable, table_from
+from surefoot.model.successors import PaidLists, Successors, keys_of, list_of, looked_up, offsets
 
 Outcome = tuple[int, int, float, float]  # pair, next state, probability, reward
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefoot import kernels
 from surefoot.base.arrays import AnyArray, Floats, Indices, Ints
-from surefoot.base.sparse import SparseTable, require_small
-from surefoot.base.successors import Successors, listed
 from surefoot.base.validation import (
     FrozenRecord,
     as_floats,
@@ -24,13 +23,14 @@ from surefoot.base.validation import (
     where,
 )
 from surefoot.errors import InvalidModel
-from surefoot.numerics import kernels
-from surefoot.task.listed import as_lists, first_outside, read_only_lists, rows_of
-from surefoot.task.names import NO_NAMES, Name, Names
-from surefoot.task.policy import check_policy, draw
-from surefoot.task.problem import Problem
-from surefoot.task.signal import signal
-from surefoot.task.units import Rescaled, Units, per_step_to_user, with_rescaled
+from surefoot.model.listed import as_lists, first_outside, read_only_lists, rows_of
+from surefoot.model.names import NO_NAMES, Name, Names
+from surefoot.model.policy import check_policy, draw
+from surefoot.model.problem import Problem
+from surefoot.model.signal import signal
+from surefoot.model.sparse import SparseTable, require_small
+from surefoot.model.successors import Successors, listed
+from surefoot.model.units import Rescaled, Units, per_step_to_user, with_rescaled
 from surefoot.worlds.dynamics import (
     AXES,
     MEANING,

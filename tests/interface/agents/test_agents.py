@@ -13,7 +13,7 @@ from surefoot.agents.settings import AgentSettings
 from surefoot.base.digest import digest
 from surefoot.bounds import BOUNDS
 from surefoot.bounds.certificate import fingerprint_of
-from surefoot.simulation.by_name import build_agent, build_bounds, try_agents
+from surefoot.run.by_name import build_agent, build_bounds, try_agents
 from surefoot.studies.spec.study import parse_study
 
 KINDS = {**sf.AGENTS, "ucbvi": sf.UCBVI}  # what conservative UCBVI has inside is an agent, too

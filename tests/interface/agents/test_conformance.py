@@ -9,7 +9,7 @@ from gymnasium.spaces import Box, Discrete
 
 import surefoot as sf
 from surefoot.agents.settings import AgentSettings
-from surefoot.simulation.by_name import build_agent
+from surefoot.run.by_name import build_agent
 from surefoot.worlds.exact import value_of
 from surefoot.worlds.gymnasium import env_id
 

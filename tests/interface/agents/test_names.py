@@ -8,8 +8,8 @@ import pytest
 from gymnasium.spaces import Discrete
 
 import surefoot as sf
-from surefoot.simulation.conformance import check_world
-from surefoot.task.names import Names
+from surefoot.model.names import Names
+from surefoot.run.conformance import check_world
 
 STATES = ["home", "cart", "paid"]
 ACTIONS = ["wait", "offer 5 %"]

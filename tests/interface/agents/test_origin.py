@@ -8,8 +8,8 @@ import pytest
 
 import surefoot as sf
 from surefoot.base.files import write_arrays
-from surefoot.live import learner as live
-from surefoot.task.origin import Origin, Range, ranges_from, with_range
+from surefoot.model.origin import Origin, Range, ranges_from, with_range
+from surefoot.run import learner as live
 
 R = np.array([[0.2, 0.8], [0.5, 0.1]])
 PROBLEM = sf.Problem(R, H=2)

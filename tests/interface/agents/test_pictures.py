@@ -9,9 +9,9 @@ from gymnasium.spaces import Discrete
 
 import surefoot as sf
 from surefoot.agents.plan import SOURCES
-from surefoot.assurance import history
+from surefoot.audit import history
 from surefoot.base.files import read_arrays, write_arrays
-from surefoot.live.figures import Sample
+from surefoot.show.live_figures import Sample
 
 STATES, ACTIONS = ("new", "regular"), ("wait", "mail")
 EUROS = (-5.0, 20.0)

@@ -10,12 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
-from surefoot.agents.rivals.lp_agent import settle
 from surefoot.base.validation import VIOLATION_TOLERANCE
+from surefoot.bounds.lp import Occupancy
 from surefoot.cli.main import app
 from surefoot.cli.tables import print_runs, rows
-from surefoot.numerics.lp import Occupancy
-from surefoot.simulation import loops
+from surefoot.rivals.lp_agent import settle
+from surefoot.run import loops
 
 H, S, A = 3, 3, 2
 LP_AGENTS = {"DOPE": sf.DOPE, "OptPess-LP": sf.OptPessLP}
@@ -678,7 +678,7 @@ def test_an_agent_by_hand_continues_as_it_says(world, assert_same_run):
     """By both loops that play episode by episode; and in blocks, which are as long as it says."""
     runs = [simulate(world, Handmade(world.problem), 95, seed=0) for simulate in (sf.simulate, sf.simulate_reference)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("surefoot.simulation.simulate.loop_for", lambda agent, ledger=None: loops.plan_by_plan)
+        patch.setattr("surefoot.run.simulate.loop_for", lambda agent, ledger=None: loops.plan_by_plan)
         assert_same_run(sf.simulate(world, Handmade(world.problem), 95, seed=0), runs[1])
     np.testing.assert_array_equal(runs[0].curve.mean, runs[1].curve.mean)
     values = [sf.policy_value(world, Handmade(world.problem).turn(a).policy)[0, 0] for a in (0, 1)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.task.episode import BaselineLabel
+from surefoot.evidence.episode import BaselineLabel
 from surefoot.worlds.gymnasium import TabularEnv
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import surefoot as sf
 from surefoot.cli.main import app, main
-from surefoot.simulation import by_name
+from surefoot.run import by_name
 from surefoot.studies.analysis import summary
 
 RUNNER = CliRunner()

@@ -79,6 +79,6 @@ def test_the_page_about_the_architecture_names_every_file():
     there: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
         folder = path.parent.relative_to(PACKAGE).as_posix().removeprefix(".")
-        if folder != "numerics/kernels" and (path.name != "__init__.py" or not folder):
+        if folder != "kernels" and (path.name != "__init__.py" or not folder):
             there.setdefault(folder, set()).add(path.name)
     assert {name: files for name, files in listed.items() if files} == there

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import surefoot as sf
 from surefoot.agents import AgentSettings
 from surefoot.cli.main import app
-from surefoot.simulation.by_name import build_agent
+from surefoot.run.by_name import build_agent
 
 RUNNER = CliRunner()
 

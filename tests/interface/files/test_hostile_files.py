@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 import surefoot as sf
 from surefoot.cli.main import main
-from surefoot.task.tables import STREAM
+from surefoot.evidence.tables import STREAM
 
 HERE = Path(__file__).parent / "fuzz"
 GIB = 2**30
@@ -486,7 +486,7 @@ DEEP = "[" * 100_000 + "]" * 100_000
 )
 def test_a_codebook_that_is_none(tmp_path, codebook):
     """As JSON of its own, and within counts of a log, and within a baseline."""
-    from surefoot.offline.baseline_file import load_baseline
+    from surefoot.logs.baseline_file import load_baseline
 
     content = codebook.encode()
     (tmp_path / "file.json").write_bytes(b'{"about": {"format": 1, "kind": "codebook"}, ' + content[1:])
@@ -500,7 +500,7 @@ def test_a_codebook_that_is_none(tmp_path, codebook):
 
 
 def test_what_a_baseline_says_of_itself(tmp_path):
-    from surefoot.offline.baseline_file import load_baseline
+    from surefoot.logs.baseline_file import load_baseline
 
     targets._make_baseline(tmp_path)
     path = tmp_path / "file.npz"

@@ -198,7 +198,7 @@ def test_an_environment_that_fails_ends_the_run_with_its_ticket_recorded(tmp_pat
 
 def test_saving_changes_nothing(tmp_path, monkeypatch):
     """Saved after every episode, or not at all: the same run, and the same ledger."""
-    from surefoot.live import guard_env as module
+    from surefoot.run import guard_env as module
 
     settings = {"episodes": 80, "watchdog": sf.Watchdog(), "logged": [1.0] * 200}
     whole = played(**settings, ledger=tmp_path / "a.ledger")

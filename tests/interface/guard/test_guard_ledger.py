@@ -13,12 +13,12 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
-from surefoot.assurance import guard_verifier
-from surefoot.assurance.records import chained
+from surefoot import kernels
+from surefoot.audit import guard_verifier
+from surefoot.audit.records import chained
 from surefoot.base.nodes import EPISODE, FINE, PLACES, spread
 from surefoot.cli.main import app
 from surefoot.guard import comparison, evidence
-from surefoot.numerics import kernels
 
 GUARDS = {
     "absolute": sf.Guard(floor=0.5, low=0.0, high=1.0),

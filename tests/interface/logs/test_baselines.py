@@ -11,7 +11,7 @@ import surefoot as sf
 from surefoot.bounds.certificate import fingerprint_of
 from surefoot.cli.console import BAD_DATA, CERTIFICATE_FAILED
 from surefoot.cli.main import app
-from surefoot.offline.baseline_file import METHODS, learn_baseline
+from surefoot.logs.baseline_file import METHODS, learn_baseline
 
 FLOOR = 2.2
 DECLARED = ("--reward-range", 0, 1, "--states", 5, "--start", 0, "--rewards", "as-logged")
@@ -265,7 +265,7 @@ class TestWhatIsMissing:
         assert not now.clears(floor)
         needed = now.episodes_needed(floor)
         assert needed > log.episodes
-        from surefoot.offline.methods.learnt import times
+        from surefoot.logs.methods.learnt import times
 
         assert now.recompute_lower(times(log.counts, 1.05 * needed / log.episodes)) >= floor
         assert now.recompute_lower(times(log.counts, 0.9 * needed / log.episodes)) < floor
@@ -402,7 +402,7 @@ class TestWhatALogDoesNotSay:
             agent.plan(learnt.counts)
 
     def test_premises_are_those_of_the_method(self, log, world, learnt):
-        from surefoot.offline.baseline_file import premises
+        from surefoot.logs.baseline_file import premises
 
         problem = log.problem(rewards=world.r, start=0)
         by_folds = premises(log, sf.vi_lcb(log.folds, problem, 0.05))
@@ -413,7 +413,7 @@ class TestWhatALogDoesNotSay:
         assert any("or the reward" in line for line in premises(log, hidden))
 
     def test_premises_say_what_is_declared_and_what_is_unknown(self, path, log, world):
-        from surefoot.offline.baseline_file import premises
+        from surefoot.logs.baseline_file import premises
 
         told = "\n".join(premises(log, sf.robust_vi(log.counts, log.problem(world.r, start=0), 0.05)))
         for words in ("every reward lies in 0..1", "the 5 states are all there are", "or what your table says",
@@ -511,7 +511,7 @@ class TestNewcomers:
 
 def a_wide_log(folder):
     """A log with rewards from -3 to 9."""
-    from surefoot.offline.logs.writing import write_log
+    from surefoot.logs.writing import write_log
 
     n = 500
     rng = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import surefoot as sf
 from surefoot.cli.main import app
-from surefoot.offline.methods.learnt import returns_lower
+from surefoot.logs.methods.learnt import returns_lower
 
 
 @pytest.fixture(scope="module")

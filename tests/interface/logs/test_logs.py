@@ -12,7 +12,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.base.files import write_arrays
-from surefoot.offline.logs import log_tables
+from surefoot.logs import log_tables
 
 NAMES = ("episode", "step", "state", "action", "reward", "next_state", "terminated", "truncated")
 BOTH = (sf.count_log, sf.check_log)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import surefoot as sf
 from surefoot.cli.main import app
-from surefoot.offline.logs.cells import rows_of
+from surefoot.logs.cells import rows_of
 
 HEAD = "episode,step,state,action,reward,next_state"
 

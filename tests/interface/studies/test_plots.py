@@ -11,7 +11,7 @@ import pytest
 
 from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.errors import InvalidSetting
-from surefoot.simulation.figures import COLOURS
+from surefoot.show.figures import COLOURS
 from surefoot.studies.analysis.stats import band, binomial_bounds
 from surefoot.studies.report import axes as drawing
 from surefoot.studies.report import plots

@@ -18,7 +18,7 @@ from scipy import stats as oracle
 
 from surefoot.agents.promise import Promise
 from surefoot.errors import InvalidFile, InvalidSetting
-from surefoot.simulation.figures import COLOURS, LINES, MARKERS
+from surefoot.show.figures import COLOURS, LINES, MARKERS
 from surefoot.studies.analysis.claims import Verdict, analyse
 from surefoot.studies.analysis.stats import amount
 from surefoot.studies.analysis.summary import summary

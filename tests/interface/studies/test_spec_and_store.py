@@ -8,7 +8,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidStudy
-from surefoot.offline.methods import METHODS
+from surefoot.logs.methods import METHODS
 from surefoot.studies.run.trial import Trial, build_scenario, check_study_cells, child, learn_from_log, run_trial
 from surefoot.studies.spec.library import GROUPS, find_studies, packaged, source
 from surefoot.studies.spec.study import TABLES, Study, parse_study, read_study

@@ -11,7 +11,7 @@ import scipy.sparse
 from gymnasium.envs.toy_text.frozen_lake import generate_random_map
 
 import surefoot as sf
-from surefoot.task.listed import SizedLists
+from surefoot.model.listed import SizedLists
 
 S, A, H = 4, 2, 3
 EVEN = np.full((S * A, S), 1.0 / S)

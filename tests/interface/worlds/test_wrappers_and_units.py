@@ -6,7 +6,7 @@ import pytest
 from gymnasium.spaces import Discrete
 
 import surefoot as sf
-from surefoot.simulation.conformance import chernoff
+from surefoot.run.conformance import chernoff
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.agents import AGENTS
+from surefoot.rivals.registry import AGENTS
 from surefoot.studies.analysis import compared, table_1, theorem, theory  # noqa: F401 (their judges register)
 from surefoot.studies.analysis.judges import JUDGES, MIXERS, judges
 from surefoot.studies.analysis.stats import bound_in_words, count_in_words

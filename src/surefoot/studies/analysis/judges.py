@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from surefoot.agents import AGENTS
+from surefoot.rivals.registry import AGENTS
 from surefoot.studies.analysis.trials import Judge
 from surefoot.studies.spec.claims import CLAIMS
 

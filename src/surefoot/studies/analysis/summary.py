@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.agents import AGENTS
+from surefoot.rivals.registry import AGENTS
 from surefoot.studies.analysis.stats import at_most, mean_interval, summarise_optional
 from surefoot.studies.analysis.trials import (
     baseline_is_below,

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from surefoot.agents import AGENTS
 from surefoot.base.validation import VIOLATION_TOLERANCE
+from surefoot.rivals.registry import AGENTS
 from surefoot.studies.analysis import theorem
 from surefoot.studies.analysis.judges import IN_SUM, MIXERS, judges
 from surefoot.studies.analysis.theory import cells_by_agent, setting_of

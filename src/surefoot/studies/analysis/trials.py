@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.agents import AGENTS
 from surefoot.base.arrays import Bools, Floats
 from surefoot.base.validation import VIOLATION_TOLERANCE
+from surefoot.rivals.registry import AGENTS
 from surefoot.studies.analysis.stats import count_in_words, paired
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial

@@ -14,7 +14,7 @@ import numpy as np
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.errors import InvalidSetting
-from surefoot.simulation.figures import COLOURS, LINES, MARKERS, Line, finished, missing_letters_allowed, new_figure
+from surefoot.show.figures import COLOURS, LINES, MARKERS, Line, finished, missing_letters_allowed, new_figure
 from surefoot.studies.analysis.stats import band
 from surefoot.studies.analysis.trials import UNCERTIFIED, is_uncertified
 from surefoot.studies.run.store import Results

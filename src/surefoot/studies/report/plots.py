@@ -18,7 +18,8 @@ import numpy as np
 from surefoot.agents.plan import SOURCES
 from surefoot.base.arrays import Floats, Ints
 from surefoot.errors import InvalidSetting
-from surefoot.simulation.figures import missing_letters_allowed, require_target
+from surefoot.model.transitions import MOST_IN_A_TABLE
+from surefoot.show.figures import missing_letters_allowed, require_target
 from surefoot.studies.analysis.stats import binomial_bounds
 from surefoot.studies.report.axes import (
     GREY,
@@ -59,7 +60,6 @@ from surefoot.studies.report.theory_plots import plot_exponents, plot_growth
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.study import Scenario
-from surefoot.task.transitions import MOST_IN_A_TABLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

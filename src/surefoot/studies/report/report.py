@@ -12,9 +12,9 @@ from operator import methodcaller
 from pathlib import Path
 from typing import NamedTuple
 
-from surefoot.agents import AGENTS
 from surefoot.base.files import write_whole
 from surefoot.errors import InvalidSetting
+from surefoot.rivals.registry import AGENTS
 from surefoot.studies.analysis.claims import VERDICTS, Analysis, Verdict, analyse, tallies
 from surefoot.studies.analysis.summary import promised_runs
 from surefoot.studies.analysis.trials import UNCERTIFIED

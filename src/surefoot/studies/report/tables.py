@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from surefoot.agents import AGENTS
 from surefoot.agents.promise import GIVEN_VALUE
-from surefoot.offline.methods import METHODS
+from surefoot.logs.methods import METHODS
+from surefoot.rivals.registry import AGENTS
 from surefoot.studies.analysis.claims import Verdict
 from surefoot.studies.analysis.stats import (
     Interval,

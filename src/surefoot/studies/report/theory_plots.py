@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surefoot.simulation.figures import COLOURS, MARKERS
+from surefoot.show.figures import COLOURS, MARKERS
 from surefoot.studies.analysis import theorem
 from surefoot.studies.analysis.judges import MIXERS
 from surefoot.studies.analysis.stats import PowerLaw, amount

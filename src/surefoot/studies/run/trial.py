@@ -15,21 +15,21 @@ from surefoot.agents.plan import SOURCES
 from surefoot.agents.promise import Promise
 from surefoot.agents.settings import AgentSettings
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.count_lists import Entries
 from surefoot.base.validation import FrozenRecord, freeze
 from surefoot.bounds import Certificate
 from surefoot.errors import FloorAboveBaseline, InvalidSetting, InvalidStudy, SurefootError
-from surefoot.offline.logs.folds import folds_of
-from surefoot.offline.methods import METHODS
-from surefoot.offline.methods.learnt import Learnt
-from surefoot.simulation.by_name import build_agent, build_bounds
-from surefoot.simulation.run import Run
-from surefoot.simulation.sample_log import draw_episodes
-from surefoot.simulation.simulate import simulate
+from surefoot.evidence.counts import Counts
+from surefoot.logs.folds import folds_of
+from surefoot.logs.methods import METHODS
+from surefoot.logs.methods.learnt import Learnt
+from surefoot.model.count_lists import Entries
+from surefoot.model.policy import boltzmann
+from surefoot.model.transitions import none_yet
+from surefoot.run.by_name import build_agent, build_bounds
+from surefoot.run.run import Run
+from surefoot.run.sample_log import draw_episodes
+from surefoot.run.simulate import simulate
 from surefoot.studies.spec.study import Cell, Choice, Log, Scenario
-from surefoot.task.counts import Counts
-from surefoot.task.policy import boltzmann
-from surefoot.task.transitions import none_yet
 from surefoot.worlds import exact
 from surefoot.worlds.exact import rescaled_solve
 from surefoot.worlds.registry import world as build_world

@@ -15,12 +15,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from surefoot.agents import AGENTS
 from surefoot.base.digest import digest
 from surefoot.base.validation import LONGEST
 from surefoot.bounds import BOUNDS
 from surefoot.errors import InvalidSetting, InvalidStudy
-from surefoot.offline.methods import METHODS
+from surefoot.logs.methods import METHODS
+from surefoot.rivals.registry import AGENTS
 from surefoot.studies.spec.claims import CLAIMS
 from surefoot.studies.spec.fields import (
     Field,

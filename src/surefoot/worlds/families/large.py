@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from surefoot.base.sparse import require_room, table_from
 from surefoot.base.validation import require_integer, require_number
 from surefoot.errors import InvalidModel
+from surefoot.model.sparse import require_room, table_from
 from surefoot.worlds.exact import lean, with_baseline
 from surefoot.worlds.tabular_mdp import TabularMDP
 

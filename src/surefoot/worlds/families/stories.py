@@ -4,7 +4,7 @@ import numpy as np
 
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidModel
-from surefoot.task.units import Units
+from surefoot.model.units import Units
 from surefoot.worlds.exact import lean, with_baseline
 from surefoot.worlds.tabular_mdp import TabularMDP
 

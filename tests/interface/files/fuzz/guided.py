@@ -19,13 +19,21 @@ with atheris.instrument_imports(include=["surefoot"], enable_loader_override=Fal
 
     import surefoot as sf
     from surefoot.base import files  # noqa: F401
-    from surefoot.live import learn  # noqa: F401
-    from surefoot.offline import baseline_file  # noqa: F401
-    from surefoot.offline.logs import checking, codebook, counting, log_counts, minari, reading  # noqa: F401
+    from surefoot.evidence import counts  # noqa: F401
+    from surefoot.logs import (  # noqa: F401
+        baseline_file,
+        checking,
+        codebook,
+        counting,
+        log_counts,
+        minari,
+        reading,
+    )
+    from surefoot.model import policy  # noqa: F401
+    from surefoot.run import learn  # noqa: F401
     from surefoot.studies.analysis import sql  # noqa: F401
     from surefoot.studies.run import store  # noqa: F401
     from surefoot.studies.spec import fields, study  # noqa: F401
-    from surefoot.task import counts, policy  # noqa: F401
 
 SEEDS = 64
 

@@ -516,9 +516,9 @@ def _agent() -> sf.StepMix:
 
 def _learning() -> tuple[object, object]:
     """A run before its first episode, and what it is recognised by."""
-    from surefoot.assurance.premises import Premises
-    from surefoot.live.saved_state import RunIdentity, State
-    from surefoot.numerics import kernels
+    from surefoot import kernels
+    from surefoot.audit.premises import Premises
+    from surefoot.run.saved_state import RunIdentity, State
 
     agent, none = _agent(), sf.Counts.zeros(_problem())
     state = State(none, kernels.empty_tally(agent.problem.H, EPISODES, EPISODES), Premises.of(agent, none))
@@ -619,7 +619,7 @@ def _read_log_counts(folder: Path) -> object:
 
 
 def _make_baseline(folder: Path) -> None:
-    from surefoot.offline.baseline_file import Baseline
+    from surefoot.logs.baseline_file import Baseline
 
     _make_csv(folder)
     log = sf.count_log(folder / "log.csv", threads=1, reward_range=(0.0, 1.0))
@@ -627,7 +627,7 @@ def _make_baseline(folder: Path) -> None:
 
 
 def _read_baseline(folder: Path) -> object:
-    from surefoot.offline.baseline_file import load_baseline, rules
+    from surefoot.logs.baseline_file import load_baseline, rules
 
     found = load_baseline(folder / "file.npz")
     found.save(folder / "again.npz")

@@ -1,0 +1,1 @@
+"""What happened: episodes, and the counts that they add up to."""

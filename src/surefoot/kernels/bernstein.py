@@ -1,0 +1,127 @@
+"""The paper's Bernstein-type bounds (Eq. q, ucbQ, lcbQ)."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from surefoot.base.arrays import Floats, Ints
+from surefoot.kernels.jit import compiled
+
+
+class Estimate(NamedTuple):
+    """What these bounds read of the data. Rows: one per step, or one for all steps when counts are pooled."""
+
+    n_sas: Ints  # (rows, S*A, S)
+    n_sa: Ints  # (rows, S*A)
+    played: Ints  # (rows, S*A): how often each pair was played, at the last step, too
+    n_fresh: Ints  # (rows, S*A): `played` when the pair was last brought up to date
+    P_hat: Floats  # (rows, S, S*A), pairs last
+    beta_n: Floats  # (rows, S*A)  beta(n) / n, infinite where n = 0
+    beta_star_n: Floats  # (rows, S*A)  beta*(n) / n, 0 where n = 0 (beta_n is infinite there)
+    r: Floats  # (H or 1, S*A)
+    x_sa: Ints  # of size 0: these bounds require known rewards
+    z_sa: Ints  # of size 0 likewise
+    log_union: float  # log(SAH / delta'): fixed before the data
+    scale: float  # of beta and beta*: 1.0 is the paper; anything else is NOT CERTIFIED
+    tie: float  # upper values closer than this tie; the first action wins
+    margin: float  # of a backup: 0; the formula is the paper's, and a margin for rounding is taken off at the start
+
+
+@compiled
+def refresh_bernstein(estimate: Estimate, row: int, pair: int) -> None:
+    """Recompute P_hat, beta/n and beta*/n of one pair from its counts (Eq. p; beta and beta* of the notation table)."""
+    S = estimate.n_sas.shape[2]
+    n = estimate.n_sa[row, pair]
+    estimate.n_fresh[row, pair] = estimate.played[row, pair]
+    if n == 0:
+        for s_next in range(S):
+            estimate.P_hat[row, s_next, pair] = 1.0 / S
+        estimate.beta_n[row, pair] = math.inf
+        estimate.beta_star_n[row, pair] = 0.0
+        return
+    for s_next in range(S):
+        estimate.P_hat[row, s_next, pair] = estimate.n_sas[row, pair, s_next] / n
+    growth = math.log(8.0 * math.e * (n + 1))
+    estimate.beta_n[row, pair] = estimate.scale * (estimate.log_union + S * growth) / n
+    estimate.beta_star_n[row, pair] = estimate.scale * (estimate.log_union + growth) / n
+
+
+@compiled
+def q_bernstein(
+    estimate: Estimate,
+    row: int,
+    h: int,
+    lo: int,
+    hi: int,
+    H: int,
+    V_up: Floats,
+    V_low: Floats,
+    scratch: Floats,
+    wanted: int,
+    pi: Floats,
+) -> None:
+    """Write Q_up into scratch[0] and Q_low into scratch[1] for the pairs lo <= i < hi of one step (Eq. ucbQ, lcbQ).
+
+    An empty V_up stands for V_{H+1} = 0: nothing to sum. Whatever is wanted, both are computed, because the lower bound
+    depends on V_up; and of all pairs, several at a time, because to look which ones `pi` plays would take longer.
+    """
+    P_hat = estimate.P_hat[row]
+    m = hi - lo
+    Q_up, Q_low = scratch[0], scratch[1]
+    mean_up, mean_low, var = scratch[2], scratch[3], scratch[4]
+    reward = estimate.r[h % estimate.r.shape[0], lo:hi]
+    b = estimate.beta_n[row, lo:hi]
+    b_star = estimate.beta_star_n[row, lo:hi]
+    if V_up.shape[0] == 0:
+        for i in range(m):
+            upper = reward[i] + 14.0 * H * H * b[i]
+            lower = reward[i] - 22.0 * H * H * b[i]
+            Q_up[i] = upper if upper < H else float(H)
+            Q_low[i] = lower if lower > 0.0 else 0.0
+        return
+    for i in range(m):
+        mean_up[i] = 0.0
+        mean_low[i] = 0.0
+        var[i] = 0.0
+    for s_next in range(V_up.shape[0]):
+        p = P_hat[s_next, lo:hi]
+        up = V_up[s_next]
+        low = V_low[s_next]
+        for i in range(m):
+            mean_up[i] += p[i] * up
+            mean_low[i] += p[i] * low
+    for s_next in range(V_up.shape[0]):
+        p = P_hat[s_next, lo:hi]
+        up = V_up[s_next]
+        for i in range(m):
+            var[i] += p[i] * (up - mean_up[i]) * (up - mean_up[i])
+    for i in range(m):
+        deviation = 3.0 * math.sqrt(var[i] * b_star[i])
+        spread = (1.0 / H) * (mean_up[i] - mean_low[i])
+        upper = reward[i] + deviation + 14.0 * H * H * b[i] + spread + mean_up[i]
+        lower = reward[i] - deviation - 22.0 * H * H * b[i] - 2.0 * spread + mean_low[i]
+        Q_up[i] = upper if upper < H else float(H)
+        Q_low[i] = lower if lower > 0.0 else 0.0
+
+
+def estimate_from(n_sas: Ints, played: Ints, r: Floats, log_union: float, scale: float) -> Estimate:
+    """The estimate for the counts n_sas (rows, S, A, S), and `played` (rows, S, A), whose memory it shares;
+    `refresh_all` fills it."""
+    rows, S, A, _ = n_sas.shape
+    return Estimate(
+        n_sas=n_sas.reshape(rows, S * A, S),
+        n_sa=np.zeros((rows, S * A), dtype=n_sas.dtype),
+        played=played.reshape(rows, S * A),
+        n_fresh=np.full((rows, S * A), -1, dtype=n_sas.dtype),
+        P_hat=np.zeros((rows, S, S * A)),
+        beta_n=np.zeros((rows, S * A)),
+        beta_star_n=np.zeros((rows, S * A)),
+        r=np.array(r),
+        x_sa=np.zeros((0, 0), dtype=np.int64),
+        z_sa=np.zeros((0, 0), dtype=np.int64),
+        log_union=log_union,
+        scale=scale,
+        tie=0.0,
+        margin=0.0,
+    )

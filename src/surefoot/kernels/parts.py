@@ -1,0 +1,67 @@
+"""Backward passes on all cores: the states of each step in parts, which do not depend on each other.
+
+Kernels run without the interpreter's lock, so threads of Python are enough. Every number is computed as in one part.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+from surefoot.base.arrays import Floats
+from surefoot.kernels.candidates import (
+    TABLE,
+    begin_range,
+    first_range,
+    next_range,
+    values_of_slots,
+    widen_range,
+)
+from surefoot.kernels.evidence import Evidence, look_ahead
+from surefoot.kernels.mixing import Rule, lower_at_start
+from surefoot.kernels.sparse import SparseBalls
+from surefoot.kernels.splices import Splices, bound_states, cache_aligned
+from surefoot.kernels.start_and_returns import BaselineReturns, Start
+
+LONG = 5_000  # states from which on a step takes longer than to start threads
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def bound_in_parts(
+    evidence: Evidence, splices: Splices, start: Start, returns: BaselineReturns, rule: Rule, L: Floats, parts: int
+) -> float:
+    """`bound_candidates` of all states, after anything may have changed, in so many parts. Return the floor."""
+    H, S, _ = splices.pi_b.shape
+    own = [(_own(evidence), splices._replace(scratch=cache_aligned(*splices.scratch.shape))) for _ in range(parts)]
+    ends = [S * i // parts for i in range(parts + 1)]
+    with ThreadPoolExecutor(parts) as pool:
+
+        def bound_step(h: int, slot: int) -> None:
+            ahead = S if h < H - 1 else 0
+            look_ahead(evidence, splices.V_up[h + 1, slot, :ahead], splices.V_low[h + 1, slot, :ahead])
+            work = [pool.submit(bound_states, *mine, h, slot, ends[i], ends[i + 1]) for i, mine in enumerate(own)]
+            for done in work:
+                done.result()
+
+        for h in reversed(range(H)):
+            for slot, h0 in enumerate(splices.h0.tolist()):
+                if slot == 0 or h0 >= h + 2:  # else its tail has begun: slot 0's table serves it
+                    bound_step(h, slot)
+        floor = values_of_slots(splices, start, returns, rule, L)
+        lo, hi = first_range(L, floor) if isinstance(evidence, SparseBalls) else (0, 0)
+        while hi > 0:
+            begin_range(splices, hi)
+            for h in reversed(range(hi)):
+                bound_step(h, TABLE)
+                widen_range(splices, h, lo)
+            lo, hi = next_range(L, floor, H, lo, hi, lower_at_start(start, splices.V_low[0, TABLE]))
+    return floor
+
+
+def _own(evidence: Evidence) -> Evidence:
+    """The same evidence with scratch arrays of its own; what `look_ahead` found is shared."""
+    if isinstance(evidence, SparseBalls):
+        return evidence._replace(gathered=evidence.gathered.copy(), p_hat=evidence.p_hat.copy())
+    return evidence  # of the paper's bounds: it has none. (Tables have fewer states than it takes to come here.)

@@ -1,1 +1,0 @@
-"""Agents in live processes, which answer for themselves: the true model is not needed."""

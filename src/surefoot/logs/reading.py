@@ -1,0 +1,219 @@
+"""A log on disk, opened with DuckDB: one flat table with one row for each step of each episode.
+
+The columns are episode, step, state, action, reward, next_state, and terminated and truncated where they are known. The
+probabilities with which actions were chosen need not be known. Whatever the names and types of the columns are, all
+other modules read one view, `log`: id, episode, step BIGINT, state, action, next_state (BIGINT or VARCHAR), reward
+DOUBLE, terminated, truncated BOOLEAN.
+"""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from surefoot.base.sql import quote_text
+from surefoot.base.validation import require_integer, require_mapping
+from surefoot.errors import InvalidLog, InvalidSetting
+from surefoot.logs.cells import (
+    MEMORY,
+    ROW_GROUP,
+    Files,
+    Paths,
+    Raw,
+    Wanted,
+    column_called,
+    connected,
+    find_files,
+    open_raw,
+    readable,
+)
+from surefoot.logs.text import PLAINLY, is_number, is_truth, is_whole
+
+if TYPE_CHECKING:
+    import duckdb
+
+COLUMNS = ("episode", "step", "state", "action", "reward", "next_state")  # all of them are needed
+FLAGS = ("terminated", "truncated")  # false where the log does not have them
+WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT")
+TEXT = ("VARCHAR", "UUID", "ENUM")
+NUMBERS = (*WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
+TEXT_KINDS = (("BIGINT", is_whole), ("BOOLEAN", is_truth), ("DOUBLE", is_number))  # of text, in this order
+LABELS = ("episode", "state", "action", "next_state")
+
+
+@dataclass(frozen=True)
+class OpenLog:
+    """A log that can be queried; `log` is the view to query."""
+
+    con: "duckdb.DuckDBPyConnection"
+    where: str  # for messages
+    text: frozenset[str]  # which of episode, state, action are text
+    flags: frozenset[str]  # which of terminated, truncated exist
+
+    def ask(self, query: str) -> dict[str, Any]:
+        """Return the answer as named numpy arrays."""
+        with readable(self.where):
+            return dict(self.con.execute(query).fetchnumpy())
+
+    def row(self, query: str) -> tuple[Any, ...]:
+        """Return an answer that is one row."""
+        with readable(self.where):
+            found = self.con.execute(query).fetchone()
+        assert found is not None
+        return found
+
+    def values(self, asked: Mapping[str, str]) -> dict[str, Any]:
+        """Return one value for each expression that is asked, by its name."""
+        return dict(zip(asked, self.row(f"SELECT {', '.join(asked.values())} FROM log"), strict=True))
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Return all rows of a short answer."""
+        with readable(self.where):
+            return self.con.execute(query).fetchall()
+
+
+@contextmanager
+def open_log(
+    paths: Paths,
+    columns: Mapping[str, str] | None = None,
+    memory: str = MEMORY,
+    threads: int | None = None,
+    delimiter: str | None = None,
+) -> Iterator[OpenLog]:
+    """Open one file, several files, or a glob. What does not fit into `memory` goes to a temporary folder."""
+    files, names = find_files(paths, delimiter), column_names(columns)
+    cores = None if threads is None else require_integer("threads", threads, 1, InvalidSetting)
+    with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, connected(memory, spill) as con:
+        if cores is not None:
+            con.execute(f"SET threads = {cores}")
+        with readable(files.where):
+            raw = open_rows(con, files, names, Path(spill))
+            con.execute("SET preserve_insertion_order = false")
+            text, flags = _view(con, files, names, _kinds(con, files, raw), Path(spill))
+        yield OpenLog(con, files.where, text, flags)
+
+
+def open_rows(
+    con: "duckdb.DuckDBPyConnection", files: Files, names: Mapping[str, str], folder: Path, *, all_faults: bool = False
+) -> Raw:
+    """Open the files of a log as the view `raw`; for `all_faults` with numbers of rows, torn ones without values."""
+    said = [meaning for meaning, name in names.items() if name != meaning and meaning not in COLUMNS]
+    wanted = Wanted(names, (*COLUMNS, *said), "Give its name in the log: columns={{'{0}': ...}}, or --column {0}=NAME.")
+    raw = open_raw(con, files, wanted, folder, numbered=all_faults, keep_torn=all_faults)
+    if not raw.rows:
+        raise InvalidLog(f"{files.where} is empty: it has no rows. Expected one row for each step of each episode.")
+    return raw
+
+
+def column_names(columns: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the name of each of our columns in the log."""
+    require_mapping("columns", columns, "the names in the log by ours, such as {'state': 'segment'}")
+    given = dict(columns or {})
+    strange = [name for name in given if name not in (*COLUMNS, *FLAGS)]
+    if strange:
+        raise InvalidSetting(
+            f"columns names {strange[0]!r}, expected some of {', '.join((*COLUMNS, *FLAGS))}: the meaning first, then "
+            "the name in the log, as in {'state': 'segment'}."
+        )
+    return {name: given.get(name, name) for name in (*COLUMNS, *FLAGS)}
+
+
+def _kinds(con: "duckdb.DuckDBPyConnection", files: Files, raw: Raw) -> Mapping[str, str]:
+    """Return the type of each column. Of text it is what all its values can be."""
+    if files.form == "parquet":
+        return raw.kinds
+    kinds = dict.fromkeys(raw.kinds, "VARCHAR")
+    for kind, fits in TEXT_KINDS:
+        left = [name for name in kinds if kinds[name] == "VARCHAR"]
+        asked = [f"count({name}) > 0 AND bool_and({fits(name)})" for name in left]
+        (answer,) = con.execute(f"SELECT {', '.join([*asked, 'count(*)'])} FROM raw").fetchall()
+        kinds |= {name: kind for name, fit in zip(left, answer, strict=False) if fit}
+    for name in LABELS:
+        if kinds.get(name) == "BOOLEAN" and not _one_way(con, name):  # true and TRUE are two labels
+            kinds[name] = "VARCHAR"
+    return kinds
+
+
+def _one_way(con: "duckdb.DuckDBPyConnection", name: str) -> bool:
+    """Are true and false each written in one way?"""
+    ((ways, values),) = con.execute(f"SELECT count(DISTINCT {name}), count(DISTINCT lower({name})) FROM raw").fetchall()
+    return bool(ways == values)
+
+
+def _first_unfit(
+    con: "duckdb.DuckDBPyConnection", files: Files, name: str, families: Sequence[tuple[str, ...]]
+) -> tuple[str, str]:
+    """Return where the first text is that is of none of these types, and what it is."""
+    fits = " OR ".join(fit(name) for kind, fit in TEXT_KINDS if any(kind in family for family in families))
+    query = f"SELECT file, row, {name} FROM raw WHERE NOT ({fits}) ORDER BY file, row LIMIT 1"
+    for file, row, value in con.execute(query).fetchall():
+        return files.place(file, row), repr(value[:60])
+    return files.where, "of two kinds, or nowhere written"
+
+
+def _view(
+    con: "duckdb.DuckDBPyConnection", files: Files, names: Mapping[str, str], kinds: Mapping[str, str], folder: Path
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Make the view `log`. Return which columns are text, and which flags exist.
+
+    A text is written to the folder once more, with its types: several queries follow.
+    """
+    is_text = files.form != "parquet"
+
+    def require(name: str, *families: tuple[str, ...], meaning: str) -> None:
+        is_list = kinds[name].endswith("]")
+        if is_list or not kinds[name].startswith(sum(families, ())):
+            place, found = files.where, kinds[name]
+            if is_text:
+                place, found = _first_unfit(con, files, name, families)
+            raise InvalidLog(f"{place}: column {column_called(names[name], name)} is {found}, expected {meaning}.")
+
+    whole_or_text = "whole numbers or text. Cast it where the log is made"
+    require("step", WHOLE, meaning="whole numbers: 0, 1, 2, ... within each episode")
+    require("reward", NUMBERS, meaning=f"numbers. {PLAINLY}" if is_text else "numbers")
+    for name in LABELS:
+        require(name, WHOLE, TEXT, ("BOOLEAN",), meaning=whole_or_text)
+    text = {name for name in LABELS if kinds[name].startswith(TEXT)}
+    if ("state" in text) != ("next_state" in text):
+        raise InvalidLog(
+            f"{files.where}: state is {kinds['state']}, but next_state is {kinds['next_state']}, expected one type for "
+            "both. Look for rows that differ."
+        )
+    flags = {name for name in FLAGS if name in kinds}
+    for name in flags:
+        meaning = "true or false, or 1 or 0"
+        require(name, WHOLE, ("BOOLEAN",), meaning=meaning)
+        odd = f"{name}::VARCHAR NOT IN ('0', '1')"
+        if kinds[name] != "BOOLEAN" and (
+            found := con.execute(f"SELECT {name} FROM raw WHERE {odd} LIMIT 1").fetchone()
+        ):
+            called = column_called(names[name], name)
+            raise InvalidLog(f"{files.where}: column {called} is {found[0]} in a row, expected {meaning}.")
+
+    def cast(name: str) -> str:
+        if kinds[name] == "BOOLEAN":
+            return f"CASE WHEN {name}::BOOLEAN THEN 1 WHEN NOT {name}::BOOLEAN THEN 0 END::BIGINT"
+        return f"{name}::{'VARCHAR' if name in text else 'BIGINT'}"
+
+    flag = {name: f"{name}::BOOLEAN" if name in flags else "false" for name in FLAGS}
+    chosen = [f"{cast(name)} AS {name}" for name in ("episode", "step", "state", "action")]
+    # An episode that has ended needs no next state, and none is read.
+    chosen += [
+        f"CASE WHEN {flag['terminated']} THEN coalesce({cast('next_state')}, {cast('state')}) "
+        f"ELSE {cast('next_state')} END AS next_state"
+        if "terminated" in flags
+        else f"{cast('next_state')} AS next_state"
+    ]
+    chosen += ["reward::DOUBLE AS reward", *(f"{flag[name]} AS {name}" for name in FLAGS)]
+    rows = f"SELECT {', '.join(chosen)} FROM raw"
+    if is_text:
+        path = quote_text(folder / "log.parquet")
+        con.execute(f"COPY ({rows}) TO {path} (FORMAT PARQUET, ROW_GROUP_SIZE {ROW_GROUP})")
+        for written in folder.glob("[0-9]*"):
+            written.unlink()
+        rows = f"SELECT * FROM {path}"
+    number = "(md5_number_upper(episode) >> 12)::BIGINT" if "episode" in text else "episode"
+    con.execute(f"CREATE VIEW log AS SELECT *, {number} AS id FROM ({rows})")
+    return frozenset(text - {"next_state"}), frozenset(flags)

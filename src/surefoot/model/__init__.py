@@ -1,0 +1,1 @@
+"""What an agent may know: a problem, and policies for it."""

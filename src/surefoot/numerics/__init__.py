@@ -1,1 +1,0 @@
-"""Compiled loops and linear programs: arrays in, arrays out."""

@@ -1,1 +1,0 @@
-"""Logs of past episodes: open, check, count and write them."""

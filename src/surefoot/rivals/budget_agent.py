@@ -1,0 +1,406 @@
+"""The switch between baseline and explorer that keeps a SUM of returns above the floor, not each episode's.
+
+The explorer is whatever plays off the baseline: an agent inside, an explorer function, or the optimistic policy.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal, NamedTuple, Self
+
+import numpy as np
+
+from surefoot.agents.base import Agent
+from surefoot.agents.floor_agent import FloorAgent
+from surefoot.agents.floors import BaselineFloor
+from surefoot.agents.plan import UNCLAIMED, Plan, Safety, premise_status
+from surefoot.agents.promise import PremiseStatus, Promise, by_given_value
+from surefoot.agents.returns import Returns
+from surefoot.agents.settings import AgentSettings
+from surefoot.base.arrays import Floats, Ints
+from surefoot.base.digest import digest
+from surefoot.base.validation import REWARD_UNITS, freeze
+from surefoot.errors import InvalidCounts, InvalidSetting
+from surefoot.evidence.counts import Counts
+from surefoot.evidence.fitting import require_no_alarm
+from surefoot.model.policy import EpisodicMixture
+from surefoot.model.problem import Problem
+
+
+class Switch(NamedTuple):
+    """Who plays the next episode, and for how long that answer holds."""
+
+    explores: bool  # does the explorer play, and not the baseline?
+    max_episodes: int | None  # None: the answer holds until something else changes
+    saved: float  # what past episodes are proved to have earned beyond the floor, in units of return
+
+
+def switch(account: Ints, L: float, v_b: float, floor: float) -> Switch:
+    """May the explorer, whose policy is worth at least L, play episode k?
+
+        sum over its past episodes of their L  +  L  +  N_b v_b  >=  floor k
+
+    with N_b episodes on the baseline, each worth at least v_b. If so, the sum of all values up to k is above k times
+    the floor, whatever this episode brings. An episode of the explorer takes floor - L from what was saved, one on the
+    baseline adds v_b - floor; so it is known now for how long the answer holds. Exact fractions: at an equality a
+    rounded sum would decide either way.
+    """
+    N_b, N, total = (int(number) for number in account)
+    worth, value_b, level = Fraction(math.floor(L * REWARD_UNITS), REWARD_UNITS), Fraction(v_b), Fraction(floor)
+    saved = Fraction(total, REWARD_UNITS) + N_b * value_b - (N_b + N) * level
+    takes, adds = level - worth, value_b - level
+    if saved >= takes:
+        return Switch(True, None if takes <= 0 else int(saved / takes), float(saved))
+    return Switch(False, None if adds <= 0 else max(1, math.ceil((takes - saved) / adds)), float(saved))
+
+
+TrustSource = Literal["given value", "floor premise"]
+
+
+class Proposal(NamedTuple):
+    """The explorer's policy for the next episode, and the baseline beside it."""
+
+    policy: Floats | EpisodicMixture
+    lower: float  # proved of the explorer's policy
+    upper: float
+    lower_b: float  # what data say of the baseline
+    v_b: float  # what the switch takes the baseline to be worth
+    certified: bool  # are the bounds the proved ones?
+    trusts: TrustSource | None  # what v_b, and so what was saved, rests on beside data
+
+    def trust_in(self, account: Sequence[float] | Ints) -> TrustSource | None:
+        """Return what this account takes on trust; None if it rests on data alone.
+
+        The baseline's worth matters only where the account holds episodes on it.
+        """
+        return self.trusts if account[0] else None
+
+
+class AccountTotals(NamedTuple):
+    """What an account holds, in units of return."""
+
+    baseline_episodes: int
+    other_episodes: int
+    proved: float  # the sum of what was proved of the other episodes
+
+
+class BudgetGrounds(NamedTuple):
+    """What a plan of a budget agent was made from. Its explanation is written here, in one place."""
+
+    agent: "BudgetAgent"
+    proposal: Proposal
+    decision: Switch
+    account: AccountTotals
+    claimed: bool  # do the counts say what they are evidence about?
+
+    @property
+    def premise(self) -> PremiseStatus:
+        """How well it is known that the baseline is above the floor, these data included."""
+        agent, proposal = self.agent, self.proposal
+        proved = proposal.lower_b
+        if not proposal.certified:
+            return agent.premise
+        return premise_status(agent.level, proved, agent.given_level)
+
+    def explain(self, plan: Plan) -> str:
+        """Explain the plan: who plays, the account, what is certified, and the premises. Values are in user units."""
+        lines = [self._next(plan), self._account(), self._comparison(), self._safety(plan)]
+        if self.proposal.certified:
+            lines.append(f"Baseline above the floor: {self.premise}.")
+        lines.append("A single episode may fall below the floor: what is kept above it is the sum.")
+        lines.append(self._premises())
+        return "\n".join(lines)
+
+    def _shown(self, value: float) -> str:
+        """Return a rescaled value of a whole episode as text, in the user's units."""
+        return f"{self.agent.problem.units.to_user(value):.6g}"
+
+    def _next(self, plan: Plan) -> str:
+        who = "the explorer" if self.decision.explores else "the baseline"
+        if plan.max_episodes is None:
+            return f"Next: {who} ({self.agent.name})."
+        noun = "episode" if plan.max_episodes == 1 else "episodes"
+        return f"Next: {who} ({self.agent.name}), for at most {plan.max_episodes:,} {noun}."
+
+    def _account(self) -> str:
+        account, proposal, problem = self.account, self.proposal, self.agent.problem
+        scale = problem.units.scale
+        together = scale * account.proved + account.other_episodes * problem.lowest
+        if proposal.trusts == "given value":
+            source = "the value that was given"
+        elif proposal.trusts is not None:
+            source = "trusted"
+        else:
+            source = "proved" if proposal.certified else "computed with a scaled bonus, NOT CERTIFIED"
+        return (
+            f"Its account: {account.baseline_episodes:,} episodes on the baseline, each worth at least "
+            f"{self._shown(proposal.v_b)} ({source}), and {account.other_episodes:,} of the explorer, {self._proved()} "
+            f"to be worth {together:.6g} together: {scale * self.decision.saved:.6g} beyond the floor of "
+            f"{self._shown(self.agent.level)} per episode."
+        )
+
+    def _proved(self) -> str:
+        return "proved" if self.proposal.certified else "computed with a scaled bonus, NOT CERTIFIED,"
+
+    def _comparison(self) -> str:
+        may = "may play" if self.decision.explores else "may not play yet"
+        return (
+            f"The explorer's policy is {self._proved()} to be worth {self._shown(self.proposal.lower)}; with what was "
+            f"saved it {may}."
+        )
+
+    def _safety(self, plan: Plan) -> str:
+        agent, proposal = self.agent, self.proposal
+        lower = self._shown(proposal.lower if self.decision.explores else proposal.lower_b)
+        if plan.safety == "certified":
+            return f"Certified at delta = {agent.delta:g}: this policy alone is worth at least {lower}."
+        if plan.safety == "certified in total":
+            return (
+                f"Certified in total, not by itself: at delta = {agent.delta:g} the sum of all episodes of this "
+                f"account stays above the floor, though this policy is only proved to be worth {lower}."
+            )
+        if plan.safety == "trusted":
+            return self._trusted()
+        return f"{agent.promise}."
+
+    def _trusted(self) -> str:
+        """Return what a trusted plan rests on."""
+        trusts = self.proposal.trust_in(self.account)
+        if not self.claimed:
+            rests_on = f"counts that no one claimed: {UNCLAIMED}"
+        elif trusts == "given value":
+            return by_given_value(self.agent.problem.units.to_user(self.proposal.v_b))
+        else:
+            proved = self._shown(self.proposal.lower_b)
+            rests_on = f"the premise that the baseline is above the floor; data prove {proved}"
+        return f"Trusted, not certified: it rests on {rests_on}."
+
+    def _premises(self) -> str:
+        agent = self.agent
+        worth = "worth at least the floor"
+        if agent.baseline_value is not None:
+            worth = f"worth {self._shown(self.proposal.v_b)}, as given"
+        same = ", the same at every step" if agent.pooled else ""
+        return (
+            f"Premises that nobody checks: the baseline is {worth}; rewards and start are as declared; the dynamics do "
+            f"not change{same}."
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BudgetAgent(FloorAgent):
+    """What agents with this switch share: a baseline, a floor for the sum, perhaps the baseline's value."""
+
+    floor_scope = "the sum of all episodes so far"
+    in_sum = True
+    spliced = False  # the kernels only bound the explorer's policy and the baseline; the switch decides
+    mixes = False
+
+    _: KW_ONLY
+    returns: Returns | None = None  # as the literature has it
+    baseline_value: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.baseline_value is not None and isinstance(self.problem, Problem):
+            self.problem.level(self.baseline_value, "baseline_value")
+            value = float(self.baseline_value)
+            freeze(self, baseline_value=value)
+            if isinstance(self.floor, BaselineFloor):
+                self._checked_floor()
+                freeze(self, floor=self.floor.under(value, self.problem))
+        if isinstance(self.floor, BaselineFloor):
+            raise InvalidSetting("A floor relative to the baseline needs baseline_value=: the sum is held against it.")
+        super().__post_init__()
+        if self.certificate is not None:
+            raise InvalidSetting(f"{self.name} counts baseline episodes by baseline_value: it takes no certificate.")
+        if self.baseline_value is not None and self.baseline_value < self.floor:
+            raise InvalidSetting(
+                f"baseline_value is {self.baseline_value:g}, below the floor of {self.floor:g}: then episodes on the "
+                "baseline break it. Lower the floor, or find a better baseline."
+            )
+
+    @classmethod
+    def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
+        """Build the agent. It is not given the baseline's value, and cannot use a certificate of the baseline."""
+        return cls(
+            problem,
+            settings.baseline,
+            settings.floor,
+            delta=settings.delta,
+            bounds=settings.bounds,
+            pooled=settings.pooled,
+            replan=settings.replan,
+        )
+
+    def _check_inner(self, inner: Agent) -> None:
+        """Refuse an agent inside that is for another problem, or counts in another way."""
+        if isinstance(inner, BudgetAgent):
+            raise InvalidSetting(f"{inner.name} keeps an account of its own: it cannot be inside another such agent.")
+        if self.explorer is not None:
+            raise InvalidSetting("Give either learner= or explorer=: both say what is played off the baseline.")
+        if not inner.problem.same_as(self.problem) or inner.pooled != self.pooled:
+            raise InvalidSetting(
+                f"The agent inside is for {inner.problem} with pooled={inner.pooled}, this one for {self.problem} with "
+                f"pooled={self.pooled}, or for other rewards. Build both from the same problem."
+            )
+
+    @cached_property
+    def level(self) -> float:
+        """The floor, rescaled to 0..H."""
+        return super().level
+
+    @cached_property
+    def account_fingerprint(self) -> str:
+        """The fingerprint by which an account is known to be this agent's.
+
+        Entries made by other bounds, at another delta or for another floor prove something else. It hashes all that the
+        agent is given, and every plan asks for it.
+        """
+        return digest(self.settings)
+
+    def check_counts(self, counts: Counts) -> None:
+        """Refuse counts that do not fit, or that hold an account that is not this agent's."""
+        super().check_counts(counts)
+        if counts.account.any() and counts.account_of != self.account_fingerprint:
+            raise InvalidCounts(
+                "These counts hold the account of another agent, floor, delta or bounds, or of nobody: it proves "
+                "nothing here. Use counts.forget_returns(): what was seen of the dynamics stays. In a loop of your "
+                "own, call agent.claim(counts) before the first episode."
+            )
+
+    def saved_before(self, counts: Counts, baseline: float) -> float:
+        """Return what this agent's account has beyond the floor, if the baseline is worth `baseline`."""
+        N_b, N, proved = (int(number) for number in counts.account)
+        return N_b * (baseline - self.level) + proved / REWARD_UNITS - N * self.level
+
+    def claim(self, counts: Counts) -> None:
+        """Write into these counts that their returns and their account are this agent's."""
+        super().claim(counts)
+        counts.account_of = self.account_fingerprint
+
+    @property
+    def known_baseline_value(self) -> float | None:
+        """The baseline's value, where it was given."""
+        return self.baseline_value
+
+    @property
+    def asserted(self) -> float | None:
+        """The baseline's value, where it was given: safety rests on it."""
+        return self.baseline_value
+
+    @property
+    def given_level(self) -> float:
+        """The baseline's value as it was given, rescaled; -inf where it was not."""
+        value = self.baseline_value
+        return -math.inf if value is None else self.problem.level(value, "baseline_value")
+
+    @property
+    def premise(self) -> PremiseStatus:
+        """How well the premise is known before any data: by the value that was given, or not at all."""
+        return premise_status(self.rule.floor, -math.inf, self.given_level)
+
+    @property
+    def promise(self) -> Promise:
+        """What is promised, beside every number that this agent produces."""
+        promise = super().promise
+        rests_on_it = promise.kind == "certified" and self.given_level >= self.rule.floor > 0.0
+        return replace(promise, knows_baseline_value=True, baseline_value=self.asserted) if rests_on_it else promise
+
+    @abstractmethod
+    def propose(self, counts: Counts, rng: np.random.Generator | None) -> Proposal:
+        """Return the explorer's policy for the next episode, and what the baseline is worth beside it."""
+
+    def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+        """The policy of the next episode. Depends on the counts, with their account, and on nothing else."""
+        self.check_counts(counts)
+        require_no_alarm(counts)
+        return self.make_plan(self.propose(counts, rng), counts)
+
+    def continue_plan(self, plan: Plan, counts: Counts) -> Plan | None:
+        """Decide again, with the lower values of the last plan and the account as it is now."""
+        if not isinstance(plan.grounds, BudgetGrounds):
+            return None
+        return self.make_plan(plan.grounds.proposal, counts)
+
+    def baseline_worth(self, by_data: float) -> float:
+        """Return what the switch counts an episode on the baseline as, rescaled: as given, proved or presumed.
+
+        The promise presumes that the baseline is worth the floor. Counting it as less would call every episode on it a
+        loss, and make the sum harder to keep than each episode.
+        """
+        return max(by_data, self.level) if self.baseline_value is None else self.given_level
+
+    def trust_source(self, by_data: float) -> TrustSource | None:
+        """Return what is trusted where an episode on the baseline is counted."""
+        if self.baseline_worth(by_data) > by_data:
+            return "floor premise" if self.baseline_value is None else "given value"
+        return None
+
+    def propose_by_bounds(self, counts: Counts, explorer_policy: Floats | None) -> Proposal:
+        """Bound both sides by `bounds`; `explorer_policy` takes the place of the optimistic policy."""
+        decision = self.decide(self.evidence(counts.copy(), explorer_policy), explorer_policy)
+        by_data = max(decision.by_model, decision.by_returns)
+        return Proposal(
+            policy=decision.explorer,
+            lower=float(decision.L[0]),
+            upper=decision.upper,
+            lower_b=by_data,
+            v_b=self.baseline_worth(by_data),
+            certified=self.bounds.certified,
+            trusts=self.trust_source(by_data),
+        )
+
+    def propose_reference(self, counts: Counts, explorer_policy: Floats | None) -> Proposal:
+        """`propose_by_bounds`, with bounds by the readable versions."""
+        model = self.model(counts)
+        pi_bar, V_up, V_low = self.bounds.optimistic(model)
+        pi = pi_bar if explorer_policy is None else explorer_policy
+        by_model, by_returns = self.bounds.lower(model, self.baseline), self.by_returns(counts)[0]
+        return Proposal(
+            policy=pi,
+            lower=self.bounds.lower(model, pi),
+            upper=self.bounds.at_start(model, V_low[0], V_up[0])[1],
+            lower_b=max(by_model, by_returns),
+            v_b=self.baseline_worth(max(by_model, by_returns)),
+            certified=self.bounds.certified,
+            trusts=self.trust_source(max(by_model, by_returns)),
+        )
+
+    def make_plan(self, proposal: Proposal, counts: Counts) -> Plan:
+        """Return the plan that follows from the switch, with the account of these counts."""
+        account = counts.account
+        decision = switch(account, proposal.lower, proposal.v_b, self.level)
+        N_b, N, total = (int(number) for number in account)
+        explores = decision.explores
+        plan = Plan(
+            policy=proposal.policy if explores else self.baseline,
+            source="optimistic" if explores else "baseline",
+            h=0 if explores else self.problem.H,
+            rho=1.0 if explores else 0.0,
+            lower=proposal.lower if explores else proposal.lower_b,
+            upper=proposal.upper,
+            candidates=[proposal.lower, proposal.lower_b],
+            safety=self.safety_of(proposal, decision, counts),
+            grounds=BudgetGrounds(
+                self, proposal, decision, AccountTotals(N_b, N, total / REWARD_UNITS), counts.claimed
+            ),
+            max_episodes=decision.max_episodes,
+            entry=max(proposal.lower, 0.0),
+            label=str(self.label),
+        )
+        return self.with_user_units(plan)
+
+    def safety_of(self, proposal: Proposal, decision: Switch, counts: Counts) -> Safety:
+        """Return what the safety of the plan rests on."""
+        if not proposal.certified:
+            return "NOT CERTIFIED"
+        if not counts.claimed:
+            return "trusted"
+        if not decision.explores:
+            return "certified" if proposal.lower_b >= self.level else "trusted"
+        if proposal.lower >= self.level:
+            return "certified"
+        return "certified in total" if proposal.trust_in(counts.account) is None else "trusted"

@@ -1,0 +1,112 @@
+"""UCBVI with the Hoeffding-type bonus (Azar et al. 2017, UCBVI-CH), and the pessimistic value of its own policy."""
+
+import math
+from dataclasses import KW_ONLY, dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+
+from surefoot.agents.base import WithoutFloor, check_problem, require_known
+from surefoot.agents.plan import Plan, Safety
+from surefoot.agents.promise import NO_FLOOR, Promise
+from surefoot.base.arrays import Floats
+from surefoot.base.validation import freeze, require_delta, require_integer
+from surefoot.bounds import Model
+from surefoot.bounds.boxes import check_scale
+from surefoot.bounds.model import margin, require_model
+from surefoot.errors import InvalidSetting
+from surefoot.evidence.counts import Counts
+from surefoot.model.policy import greedy
+from surefoot.model.problem import Problem
+
+
+class Optimism(NamedTuple):
+    """The optimistic policy, and bounds of its value and of every policy's."""
+
+    policy: Floats
+    lower: float
+    upper: float
+
+
+def ucbvi(model: Model, log: float) -> Optimism:
+    """pi = argmax_a Q_up with Q_up = min(H, r + 7 H L/sqrt(n) + P_hat V_up), n >= 1; and, read at that action,
+    Q_low = max(0, r - 7 H L/sqrt(n) + P_hat V_low): pessimism with the same bonus (Garcelon et al. 2020)."""
+    H, S, problem = model.H, model.problem.S, model.problem
+    V_up, V_low, Q_up = np.zeros(S), np.zeros(S), np.zeros((H, S, problem.A))
+    for h in reversed(range(H)):
+        n = model.n_sa[h]
+        bonus = 7.0 * H * log / np.sqrt(np.maximum(n, 1))
+        Q_up[h] = np.minimum(H, problem.r_rescaled[h] + bonus + (model.P_hat[h] * V_up).sum(axis=-1))
+        Q_up[h] = np.where(n >= 1, Q_up[h], H)
+        Q_low = np.maximum(0.0, problem.r_rescaled[h] - bonus + (model.P_hat[h] * V_low).sum(axis=-1))
+        Q_low = np.where(n >= 1, Q_low, 0.0)
+        a = Q_up[h].argmax(axis=1)
+        V_up, V_low = Q_up[h][np.arange(S), a], Q_low[np.arange(S), a]
+    start = problem.start
+    assert start is not None
+    return Optimism(greedy(Q_up), float(start @ V_low), float(start @ V_up))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class UCBVI(WithoutFloor):
+    """Optimism without a floor, as in Azar et al. 2017: what conservative UCBVI has inside. It promises nothing.
+
+    L = log(5 S A H K/delta), K = `episodes`. With probability at least 1 - delta (Weissman et al. 2003), for all pairs,
+    steps and n, |P_hat - P|_1 <= sqrt(2 (S log 2 + log(S A H K/delta))/n). Half of that times H is below the bonus, so
+    its lower value is one of its policy and its upper value of every policy. `scale` multiplies the bonus; any other
+    than 1 is NOT CERTIFIED.
+    """
+
+    name = "UCBVI"
+
+    problem: Problem
+    _: KW_ONLY
+    episodes: int
+    delta: float = 0.05
+    scale: float = 1.0
+    pooled: bool = False
+    replan: float | None = None
+
+    def __post_init__(self) -> None:
+        problem = check_problem(self.problem, self.pooled, self.replan)
+        require_known(problem, self.name)
+        require_model(problem, self.name)
+        freeze(
+            self,
+            episodes=require_integer("episodes", self.episodes, 1, InvalidSetting),
+            delta=require_delta(self.delta),
+        )
+        check_scale(self, self.scale)
+        S, log = problem.S, self.log
+        if 98.0 * log**2 < S * math.log(2.0) + log:
+            raise InvalidSetting(f"With S = {S} states the bonus of UCBVI is below what its proof needs.")
+
+    @property
+    def log(self) -> float:
+        """L = log(5 S A H K/delta)."""
+        return math.log(5.0 * self.problem.S * self.problem.A * self.problem.H * self.episodes / self.delta)
+
+    @property
+    def most_episodes(self) -> int:
+        """The number inside the logarithm."""
+        return self.episodes
+
+    @property
+    def promise(self) -> Promise:
+        """What is promised, beside every number that this agent produces."""
+        return NO_FLOOR if self.scale == 1.0 else Promise("not certified", scale=self.scale)
+
+    def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+        """Return the optimistic policy, with its lower value."""
+        self.check_counts(counts)
+        found = ucbvi(Model(self.problem, counts, self.delta), self.scale * self.log)
+        assert self.problem.start is not None
+        slack = self.problem.H * margin(self.problem.H, abs(float(self.problem.start.sum()) - 1.0))
+        safety: Safety = "no floor" if self.scale == 1.0 else "NOT CERTIFIED"
+        lower, upper = max(found.lower - slack, 0.0), min(found.upper + slack, float(self.problem.H))
+        return self.with_user_units(Plan(found.policy, "optimistic", 0, 1.0, lower, upper, [lower], safety))
+
+    def __repr__(self) -> str:
+        settings = f"episodes={self.episodes}, delta={self.delta:g}, scale={self.scale:g}, pooled={self.pooled}"
+        return f"UCBVI({self.problem}, {settings}, replan={self.replan_share:g})"

@@ -1,0 +1,356 @@
+"""Checks of users' own worlds and agents. They report what they find, and change nothing."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from surefoot.agents import Agent, SpliceAgent
+from surefoot.agents.base import CountingAgent, adapted, promise_of
+from surefoot.agents.floors import BaselineFloor
+from surefoot.agents.plan import Plan
+from surefoot.base.arrays import Floats
+from surefoot.base.validation import VIOLATION_TOLERANCE
+from surefoot.errors import SurefootError
+from surefoot.evidence.counts import Counts
+from surefoot.model.listed import filled, rows_of
+from surefoot.model.policy import EpisodicMixture, check_policy, uniform
+from surefoot.model.problem import Problem
+from surefoot.model.sparse import SparseTable
+from surefoot.model.successors import list_of
+from surefoot.model.transitions import MOST_IN_A_TABLE
+from surefoot.model.units import Rescaled
+from surefoot.rivals.registry import AGENTS
+from surefoot.run.loops import play
+from surefoot.worlds import exact
+from surefoot.worlds.environments import Env, make, time_limit
+from surefoot.worlds.exact import cost_of, occupancy, rescaled_solve, solve, value_of
+from surefoot.worlds.gymnasium import Coder, TabularEnv, from_gymnasium
+from surefoot.worlds.tabular_mdp import TabularMDP
+
+Level = Literal["error", "warning", "note"]
+ROLLOUT_STEPS = 2000
+SUCCESSORS = 3  # of a pair, where any state may follow
+SURE = 1e-9  # how likely a sound environment may be called faulty, all its outcomes together
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing found. An error must be corrected; a warning may surprise; a note is good to know."""
+
+    level: Level
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.level}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a check found, in the order in which it looked."""
+
+    subject: str
+    found: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Are there no errors?"""
+        return all(finding.level != "error" for finding in self.found)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.found)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __str__(self) -> str:
+        verdict = "fine" if self.ok else "not usable as it is"
+        return "\n".join([f"{self.subject}: {verdict}", *(f"  {finding}" for finding in self.found)])
+
+
+def check_world(world: TabularMDP | Env | str, seed: int = 0) -> Findings:
+    """Check that a world, or Gymnasium environment, can be learnt in and behaves as its model says."""
+    if isinstance(world, TabularMDP):
+        return Findings(repr(world), tuple(_of_model(world)))
+    try:
+        env = make(world)
+    except SurefootError as refusal:
+        return Findings(repr(world), (Finding("error", str(refusal)),))
+    return Findings(str(env), tuple(_of_env(env, seed)))
+
+
+def check_agent(agent: object, seed: int = 0) -> Findings:
+    """Check that an agent plans from counts alone, with valid policies and true labels, and leaves counts unchanged."""
+    return Findings(repr(agent), tuple(_of_agent(agent, seed)))
+
+
+def _of_model(world: TabularMDP) -> Iterator[Finding]:
+    best = solve(world)
+    everywhere = occupancy(world, uniform(world.H, world.S, world.A)).sum(axis=(0, 2)) > 0
+    lost = np.flatnonzero(~everywhere)
+    if lost.size:
+        one = world.problem.names.state(int(lost[0]))
+        yield Finding("note", f"{lost.size} of {world.S} states cannot be reached from s1, state {one} for one.")
+    if not world.stationary and world.H > 1 and _same_dynamics(world):
+        yield Finding(
+            "note", "The dynamics are the same at every step. Give P as (S, A, S): stored once, counts can be pooled."
+        )
+    if np.ptp(world.r) == 0.0:
+        yield Finding("warning", f"Every reward is {world.r.flat[0]:g}: all policies are worth the same.")
+    if world.baseline is not None:
+        yield from _of_baseline(world, world.baseline, best.value)
+
+
+def _same_dynamics(world: TabularMDP) -> bool:
+    """Are the transition probabilities the same at every step?"""
+    if not world.sparse:
+        return all(np.array_equal(world.P[0], world.P[h]) for h in range(1, world.H))
+    first = world.entries(0)
+    return all(all(map(np.array_equal, first, world.entries(h))) for h in range(1, world.H))
+
+
+def _of_baseline(world: TabularMDP, baseline: Floats, optimum: float) -> Iterator[Finding]:
+    value = exact.value(world, baseline)
+    if world.suggested_floor is not None and value < world.suggested_floor - VIOLATION_TOLERANCE:
+        yield Finding("error", f"The baseline is worth {value:.6g}, below the floor of {world.suggested_floor:.6g}.")
+    if optimum - value <= 1e-9:
+        yield Finding("note", f"The baseline is optimal ({value:.6g}): there is nothing to learn.")
+    never = np.argwhere((baseline == 0) & (occupancy(world, baseline).sum(axis=2, keepdims=True) > 0))
+    if len(never):
+        h, s, a = never[0]
+        names = world.problem.names
+        one = f"action {names.action(a)} in state {names.state(s)} at step {h}"
+        yield Finding("note", f"The baseline never tries {len(never)} pairs that it could, {one} for one.")
+
+
+def _of_env(env: Env, seed: int) -> Iterator[Finding]:
+    try:
+        coder = Coder(env)
+    except SurefootError as refusal:
+        yield Finding("error", str(refusal))
+        return
+    if isinstance(env.unwrapped, TabularEnv):
+        yield from _of_model(env.unwrapped.model)
+        yield Finding("note", f"One of our worlds: the horizon is {env.unwrapped.model.H}.")
+        yield from _of_rollouts(env, coder, None, seed)
+        return
+    limit = time_limit(env)
+    if limit is None:
+        yield Finding("note", "No time limit: any horizon can be chosen.")
+    else:
+        yield Finding("note", f"A time limit of {limit} steps: the horizon can be at most that.")
+    P = getattr(env.unwrapped, "P", None)
+    if P is None:
+        yield Finding("note", "No model `P`: learning live needs a declared range of rewards.")
+    else:
+        try:
+            from_gymnasium(env, horizon=1)
+        except SurefootError as refusal:
+            yield Finding("error", str(refusal))
+            return
+    yield from _of_rollouts(env, coder, P, seed)
+
+
+def _of_rollouts(env: Env, coder: Coder, P: object, seed: int) -> Iterator[Finding]:
+    """Play at random, twice with the same seed, and compare with P if there is one."""
+    first, second = (_rollout(env, coder, seed) for _ in range(2))
+    if isinstance(first, Finding):
+        yield first
+        return
+    if first != second:
+        yield Finding(
+            "error", "The same seed and actions gave two different histories: reset(seed=...) does not seed everything."
+        )
+    starts = {s for s, _, _, _, _, begins in first if begins}
+    if len(starts) > 1:
+        yield Finding(
+            "note", f"Episodes start in several states ({len(starts)} seen): the problem gets a common start."
+        )
+    rewards = [reward for _, _, _, reward, _, _ in first]
+    yield Finding("note", f"Rewards from {min(rewards):g} to {max(rewards):g} seen in {len(first)} steps.")
+    if P is not None:
+        yield from _against_model(first, coder, P)
+
+
+Step = tuple[int, int, int, float, bool, bool]
+
+
+def _rollout(env: Env, coder: Coder, seed: int) -> list[Step] | Finding:
+    # Not the environment's stream: actions that move with its draws would make a fair die look loaded.
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+    history: list[Step] = []
+    begins = True
+    try:
+        observation, _ = env.reset(seed=seed)
+        for _ in range(ROLLOUT_STEPS):
+            a = int(rng.integers(coder.A))
+            s = coder.state(observation)
+            observation, reward, terminated, truncated, _ = env.step(coder.action(a))
+            history.append((s, a, coder.state(observation), float(reward), bool(terminated), begins))
+            if not np.isfinite(float(reward)):
+                pair = f"action {coder.action(a)} in state {s + coder.first_state}"
+                return Finding("error", f"The reward after {pair} is {reward}, expected a finite number.")
+            begins = bool(terminated or truncated)
+            if begins:
+                observation, _ = env.reset()
+    except SurefootError as refusal:
+        return Finding("error", str(refusal))
+    except Exception as reason:  # the point is to report whatever a stranger's code raises
+        return Finding("error", f"reset() or step() raised {type(reason).__name__}: {reason}")
+    return history
+
+
+def chernoff(times: int, n: int, p: float) -> float:
+    """Bound the probability of a frequency as far from p as times / n, in n draws (both tails)."""
+    q = times / n
+    divergence = sum(x * math.log(x / y) if x > 0 else 0.0 for x, y in ((q, p), (1 - q, max(1 - p, 1e-15))))
+    return 2.0 * math.exp(-n * divergence)
+
+
+def _against_model(history: list[Step], coder: Coder, P: object) -> Iterator[Finding]:
+    seen: dict[tuple[int, int], dict[tuple[int, float, bool], int]] = {}
+    for s, a, s_next, reward, terminated, _ in history:
+        row = seen.setdefault((s, a), {})
+        key = (s_next, reward, terminated)
+        row[key] = row.get(key, 0) + 1
+    for (s, a), row in seen.items():
+        promised: dict[tuple[int, float, bool], float] = {}
+        for p, s_next, reward, terminated in P[s + coder.first_state][coder.action(a)]:  # type: ignore[index]
+            key = (coder.state(s_next), float(reward), bool(terminated))
+            promised[key] = promised.get(key, 0.0) + p
+        n = sum(row.values())
+        for key, times in row.items():
+            p = promised.get(key, 0.0)
+            s_next, reward, terminated = key
+            end = " and an end" if terminated else ""
+            led = f"Action {coder.action(a)} in state {s + coder.first_state} led to state {s_next + coder.first_state}"
+            if p == 0.0:
+                yield Finding("error", f"{led} with reward {reward:g}{end}, which P says is impossible.")
+                return
+            if chernoff(times, n, p) < SURE / ROLLOUT_STEPS:
+                found = f"{times} times of {n}, but P says {p:.3g}"
+                yield Finding("error", f"{led} with reward {reward:g}{end} {found}.")
+                return
+
+
+def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
+    if not isinstance(agent, Agent):
+        missing = [name for name in ("problem", "floor", "pooled", "promise", "plan") if not hasattr(agent, name)]
+        yield Finding("error", f"It is not an agent: it lacks {', '.join(missing)}. See surefoot.Agent.")
+        return
+    problem: object = agent.problem
+    if not isinstance(problem, Problem):
+        yield Finding("error", f"Its problem is a {type(problem).__name__}, expected a Problem: what it may know.")
+        return
+    if agent.pooled and not problem.stationary:
+        yield Finding("error", "It pools its counts over steps, but its problem does not say it is stationary.")
+        return
+    rng = np.random.default_rng(seed)
+    # Any world of these sizes fills the counts; the agent does not know which one it is.
+    world = _stand_in(problem, rng)
+    mine = adapted(agent)
+    counts, most = Counts.zeros(problem, mine.pooled), mine.most_episodes
+    for episodes in (0, 1, 30 if most is None else max(0, min(30, most - 1))):
+        for _ in range(episodes):
+            episode = play(world, uniform(problem.H, problem.S, problem.A), rng)
+            counts.add(episode.as_learnt(problem, baseline=False))
+        before = counts.copy()
+        try:
+            plan, again = (mine.next_plan(counts, np.random.default_rng(seed)) for _ in range(2))
+            when = f"after {before.episodes} episodes"
+            yield from _of_plan(mine, plan, when)
+            worth = problem.units.to_user(value_of(world, plan.policy))
+            same = _fields(plan) == _fields(again)
+        except Exception as reason:  # the point is to report whatever a stranger's code raises
+            yield Finding("error", f"plan() raised {type(reason).__name__}: {reason}")
+            return
+        if counts != before:
+            yield Finding("error", "plan() changed the counts. They hold what was seen, and are not a workspace.")
+            return
+        if not same:
+            yield Finding("error", "Two plans from the same counts differ: a plan must depend on the counts alone.")
+            return
+        yield from _of_proof(mine, plan, when, world, worth)
+    promise = promise_of(agent)
+    if promise.kind == "not certified":
+        yield Finding("note", str(promise))
+    if isinstance(mine, SpliceAgent) and not mine.plans_itself and type(mine) not in AGENTS.values():
+        yield Finding("note", "It plans by itself, in Python; simulate plays each of its plans in compiled code.")
+
+
+def _of_proof(agent: CountingAgent, plan: Plan, when: str, world: TabularMDP, worth: float) -> Iterator[Finding]:
+    """Compare what is certified with the world that the data came from. By chance it fails once in 1/delta checks."""
+    if not plan.certified:
+        return
+    if worth < plan.lower - VIOLATION_TOLERANCE:
+        true = f"{worth:g} in the world its data came from"
+        yield Finding("error", f"The plan {when} is certified to be worth {plan.lower:g}, but is worth {true}.")
+    costs = agent.cost_budget
+    if costs is not None and plan.cost is not None:
+        paid = cost_of(world, plan.policy, costs.cost)
+        if paid > plan.cost + VIOLATION_TOLERANCE:
+            true = f"{paid:g} in the world its data came from"
+            yield Finding("error", f"The plan {when} is certified to cost {plan.cost:g}, but costs {true}.")
+    best = agent.problem.units.to_user(rescaled_solve(world).value)
+    if best > plan.upper + 1e-9:
+        yield Finding("error", f"The plan {when} says no policy is worth more than {plan.upper:g}: {best:g} is.")
+
+
+def _stand_in(problem: Problem, rng: np.random.Generator) -> TabularMDP:
+    """Return a world that this problem could be about."""
+    S, A, P = problem.S, problem.A, _some_dynamics(problem, rng)
+    r = problem.r_rescaled
+    if problem.unknown_rows is not None:
+        r = np.where(problem.unknown, rng.random((S, A)), r)
+    start = rng.dirichlet(np.ones(S)) if problem.start is None else problem.start
+    if not problem.pays_by_next:
+        return TabularMDP(P, r, H=problem.H, start=start)
+    return TabularMDP(P, r_next=Rescaled(problem.arguments()["r_next"]), H=problem.H, start=start)
+
+
+def _some_dynamics(problem: Problem, rng: np.random.Generator) -> Floats | SparseTable:
+    """Return transition probabilities that the mask allows: of many states, a few successors where any may follow."""
+    S, A = problem.S, problem.A
+    if S <= MOST_IN_A_TABLE:
+        weights = np.where(problem.support, rng.standard_gamma(1.0, size=(S, A, S)), 0.0)
+        weights = weights[0] if len(weights) == 1 else weights
+        return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+    rows = 1 if problem.as_mask is None else rows_of(problem.as_mask, S * A)
+    lists = filled(problem.as_mask, rows * S * A, S, SUCCESSORS)
+    drawn = rng.standard_gamma(1.0, size=len(lists.state))
+    return SparseTable(lists, drawn / np.add.reduceat(drawn, lists.first[:-1])[list_of(lists)], S, A)
+
+
+def _fields(plan: Plan) -> tuple[object, ...]:
+    """Return a plan as something that can be compared."""
+    arrays = [array.tobytes() for array in (*_policies(plan), plan.candidates)]
+    arrays += [b"" if plan.basis is None else plan.basis.tobytes()]
+    more = (plan.cost, plan.max_episodes, plan.entry)
+    return plan.source, plan.h, plan.rho, plan.lower, plan.upper, plan.safety, *more, arrays
+
+
+def _policies(plan: Plan) -> list[Floats]:
+    """Return the policy, or the two that a coin chooses from."""
+    policy = plan.policy
+    return [policy.first, policy.second] if isinstance(policy, EpisodicMixture) else [policy]
+
+
+def _of_plan(agent: CountingAgent, plan: Plan, when: str) -> Iterator[Finding]:
+    problem = agent.problem
+    for policy in _policies(plan):
+        check_policy(policy, problem)
+    if plan.h > problem.H:
+        yield Finding("error", f"The plan {when} has h = {plan.h}, expected a step in 0..{problem.H}.")
+    if not plan.lower <= plan.upper + 1e-9:
+        yield Finding("error", f"The plan {when} has lower {plan.lower:g} above upper {plan.upper:g}.")
+    costs = agent.cost_budget
+    if costs is not None:
+        if plan.certified and (plan.cost is None or plan.cost > costs.budget + VIOLATION_TOLERANCE):
+            yield Finding("error", f"The plan {when} is labelled certified, but its cost is {plan.cost}.")
+        return
+    if isinstance(agent.floor, BaselineFloor):
+        return  # the floor is a share of a value that nobody knows
+    if plan.certified and (agent.floor is None or plan.lower < agent.floor - VIOLATION_TOLERANCE):
+        yield Finding("error", f"The plan {when} is labelled certified, but its lower value is {plan.lower:g}.")

@@ -1,0 +1,482 @@
+"""plot_run: a picture of a run for people, readable for a hundred episodes and for a million."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from surefoot.agents.floors import BaselineFloor
+from surefoot.agents.plan import SOURCES
+from surefoot.audit.history import History
+from surefoot.base.arrays import Bools, Floats, Ints
+from surefoot.base.nodes import EPISODE, NODES
+from surefoot.base.text import printable
+from surefoot.bounds import portfolio
+from surefoot.errors import InvalidSetting
+from surefoot.guard import Guard, GuardState
+from surefoot.guard.evidence import log_inverse, lower_value, weights_of
+from surefoot.guard.state import OPEN, Proved
+from surefoot.model.units import Units
+from surefoot.run.guard_env import GuardedRun
+from surefoot.run.run import Run
+from surefoot.run.simulate_guard import GuardRun
+from surefoot.show.figures import COLOURS, LINE, finished, heading, in_legend, new_figure, require_target
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_GROUPS = 60
+FEWEST = 20  # episodes of a group, where there are as many
+NORMAL = 1.96  # standard errors on either side: about 95 %
+RULE_OF_THREE = 3.0  # what never happened in n episodes has a probability of at most 3/n, about 95 % sure
+GREY, BASELINE_COLOUR, ALARM_COLOUR, LOWER_COLOUR = "#666666", "#BBBBBB", COLOURS[1], COLOURS[2]
+SHARE_COLOURS = (BASELINE_COLOUR, COLOURS[3], COLOURS[4], COLOURS[5], COLOURS[2], COLOURS[0])
+HATCHES = ("", "///", "", "...", "\\\\\\", "xx")
+MOST_POLICIES, LEAST_SHARE = 4, 0.02  # whose lower values are drawn: of those that played so many episodes
+MOST_OPEN = 0.05  # of a group, without a return: of more, no mean is drawn
+TRUSTED = "while the plan is trusted"
+
+
+class Sample(NamedTuple):
+    """Groups of returns: how many, their means, the sums of squared differences from them, the lowest, the highest."""
+
+    n: Ints
+    mean: Floats
+    squares: Floats
+    low: Floats
+    high: Floats
+
+    def merged(self, starts: Ints) -> "Sample":
+        """Return fewer groups: each of those from one of these places up to the next."""
+        n = np.add.reduceat(self.n, starts)
+        mean = np.add.reduceat(np.where(self.n > 0, self.n * self.mean, 0.0), starts) / np.maximum(n, 1)
+        apart = self.n * (self.mean - np.repeat(mean, np.diff([*starts, len(self.n)]))) ** 2
+        squares = np.add.reduceat(np.where(self.n > 0, self.squares + apart, 0.0), starts)
+        low = np.fmin.reduceat(self.low, starts)
+        return Sample(n, np.where(n > 0, mean, np.nan), squares, low, np.fmax.reduceat(self.high, starts))
+
+    @property
+    def so_far(self) -> "Sample":
+        """The same of all groups up to each."""
+        n = np.cumsum(self.n)
+        mean = np.cumsum(np.where(self.n > 0, self.n * self.mean, 0.0)) / np.maximum(n, 1)
+        about = float(np.nanmean(self.mean)) if n[-1] else 0.0  # so that no large numbers are subtracted
+        apart = np.where(self.n > 0, self.squares + self.n * (self.mean - about) ** 2, 0.0)
+        squares = np.maximum(np.cumsum(apart) - n * (mean - about) ** 2, 0.0)
+        low, high = np.fmin.accumulate(self.low), np.fmax.accumulate(self.high)
+        return Sample(n, np.where(n > 0, mean, np.nan), squares, low, high)
+
+    @property
+    def band(self) -> tuple[Floats, Floats]:
+        """About 95 % for each mean: 1.96 standard errors from the spread within the group, on either side.
+
+        Where all returns of a group are the same, but not all of the run, that would be nothing: there it is by the
+        rule of three how far a return that was not seen could move the mean.
+        """
+        n = np.maximum(self.n, 1)
+        half = NORMAL * np.sqrt(self.squares / np.maximum(n - 1, 1) / n)
+        least, most = float(np.nanmin(self.low)), float(np.nanmax(self.high))
+        alike = (self.low == self.high) & (most > least)
+        half = np.where(alike, np.minimum(RULE_OF_THREE / n, 1.0) * (most - least), half)
+        half = np.where((self.n < 2) & ~alike, np.nan, half)
+        return np.maximum(self.mean - half, least), np.minimum(self.mean + half, most)
+
+
+class Course(NamedTuple):
+    """What is drawn of a run: a row for each group of consecutive episodes. Values are in the user's units."""
+
+    first: Ints  # the first episode of each group
+    size: Ints  # how many episodes it has
+    returns: Sample
+    exact: bool  # are these values of policies, not returns? Then there is no sampling error
+    shares: Floats  # (groups, policies) who played
+    players: Sequence[str]
+    baseline: Sample | None  # the returns of its own episodes, group by group
+
+    @property
+    def middle(self) -> Floats:
+        """Where a group is drawn."""
+        return np.asarray(self.first + self.size / 2)
+
+
+class Lower(NamedTuple):
+    """Lower values that are drawn over the episodes."""
+
+    name: str
+    episode: Floats
+    value: Floats
+    certified: Bools
+    other: str = TRUSTED  # what is said of the others
+
+
+class Scene(NamedTuple):
+    """A run as it is drawn, whatever kind of run it is."""
+
+    heading: str
+    course: Course
+    lower: list[Lower]
+    levels: list[tuple[float | None, str, str]]  # value, name, style of a horizontal line
+    events: list[tuple[int, str, str]]  # after so many episodes, what, colour
+    alarm: int | None  # after so many episodes
+    notes: list[str]
+    unit: str
+    not_certified: bool
+    alarmed: bool = False  # was there one, also where nobody knows after which episode?
+    relative: BaselineFloor | None = None  # a floor that is measured from a value of the baseline that nobody knows
+
+
+def plot_run(run: Run | GuardedRun | GuardRun, path: str | Path | None = None, title: str = "") -> "Figure":
+    """Draw what a run earned: of `learn` or `guard_env` the mean returns of groups of equally many episodes.
+
+    With them are the floor, the baseline (exact where the true model is known, else the mean of its own episodes so
+    far), the lower value of the plans that were played, who played, when that changed, and an alarm. The band is the
+    sampling error of each mean, about 95 % for one group at a time; it is no certificate. Of `simulate` and
+    `simulate_guard` the same picture shows what they know. Values are in the user's units.
+    """
+    target = None if path is None else require_target(path)
+    scene = _scene(run)
+    figure = new_figure(9.6, 5.4)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[6.0, 1.0])
+    _draw_values(above, scene)
+    _draw_players(below, scene)
+    shouted = ["NOT CERTIFIED"] if scene.not_certified else []
+    if scene.alarm is not None:
+        shouted.append(f"ALARM after {scene.alarm:,} episodes: nothing is promised from there on")
+    elif scene.alarmed:
+        shouted.append("ALARM: nothing is promised any more")
+    above.set_title(heading([title or scene.heading, *shouted], LINE), fontsize=10)
+    for axes in (above, below):
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8.5)
+    return finished(figure, target)
+
+
+def _draw_values(axes: "Axes", scene: Scene) -> None:
+    course = scene.course
+    x, shown = course.middle, course.returns
+    n = int(np.median(course.size))
+    what = "value of the policies" if course.exact else "return"
+    marker = "o" if len(x) <= 15 else ""
+    each = f"mean {what}, {n:,} episodes each" if len(x) > 1 else f"mean {what} of {n:,} episodes"
+    axes.plot(x, shown.mean, color=COLOURS[0], lw=1.8, marker=marker, ms=3.5, zorder=5, label=each)
+    reach = [shown.mean]
+    if not course.exact:
+        low, high = shown.band
+        reach += [low, high]
+        if len(x) > 1:
+            axes.fill_between(
+                x, low, high, color=COLOURS[0], alpha=0.2, lw=0, zorder=4, label="its sampling error (95 %)"
+            )
+        else:
+            axes.errorbar(x, shown.mean, [shown.mean - low, high - shown.mean], color=COLOURS[0], capsize=4, zorder=4)
+    if course.baseline is not None:
+        reach += _draw_baseline(axes, course, scene)
+    for i, line in enumerate(scene.lower):
+        reach.append(_draw_lower(axes, line, i))
+    for value, name, style in scene.levels:
+        if value is not None and np.isfinite(value):
+            axes.axhline(value, color=GREY, ls=style, lw=1.2, zorder=2, label=f"{name} {value:.4g}")
+            reach.append(np.array([value]))
+    for episode, text, colour in scene.events:
+        axes.axvline(episode, color=colour, ls=(0, (1.2, 1.2)), lw=1.4, zorder=1, label=text)
+    last = int(course.first[-1] + course.size[-1])
+    if scene.alarm is not None:
+        axes.axvline(scene.alarm, color=ALARM_COLOUR, lw=2.0, zorder=6, label=f"ALARM after {scene.alarm:,}")
+        axes.axvspan(scene.alarm, last, color=ALARM_COLOUR, alpha=0.07, lw=0, zorder=0)
+    found = np.concatenate([values[np.isfinite(values)] for values in reach])
+    least, most = float(found.min()), float(found.max())
+    room = 0.06 * (most - least) or 0.05 * max(abs(most), 1.0)
+    axes.set_ylim(least - room, most + room)
+    axes.set_ylabel(f"return per episode{f' ({scene.unit})' if scene.unit else ''}")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_baseline(axes: "Axes", course: Course, scene: Scene) -> list[Floats]:
+    """Draw the mean of the baseline's own returns up to each group, from the first in which it played, and a floor that
+    is measured from it."""
+    assert course.baseline is not None
+    mean = course.baseline.so_far
+    played = mean.n > 0
+    low, high = (edge[played] for edge in mean.band)
+    x = course.middle[played]
+    label = f"baseline, mean of its\n{int(mean.n[-1]):,} episodes so far: {mean.mean[-1]:.4g}"
+    axes.plot(x, mean.mean[played], color=GREY, ls="-.", lw=1.2, zorder=3, label=label)
+    axes.fill_between(x, low, high, color=GREY, alpha=0.15, lw=0, zorder=2)
+    late = mean.n[played] >= FEWEST  # the band of the first few is wide, and need not be seen as a whole
+    reach = [mean.mean[played], low[late], high[late]]
+    if scene.relative is not None:
+        floor = np.array([scene.relative.below(float(value)) for value in mean.mean[played]])
+        label = f"floor, {scene.relative.text(Units(name=scene.unit))}:\nabout {floor[-1]:.4g}, by that mean"
+        axes.plot(x, floor, color=GREY, ls="--", lw=1.2, zorder=2, label=label)
+        reach.append(floor)
+    return reach
+
+
+def _draw_lower(axes: "Axes", line: Lower, i: int) -> Floats:
+    """Draw lower values, solid where they are certified; return what must be seen of them."""
+    colour = LOWER_COLOUR if i == 0 else SHARE_COLOURS[i % len(SHARE_COLOURS)]
+    seen = np.where(line.certified, line.value, np.nan)
+    before = np.where(line.certified & np.roll(line.certified, 1), np.nan, line.value)  # up to where it is certified
+    name = f"{in_legend(line.name)}: " if line.name else ""
+    if np.isfinite(seen).any():
+        label = f"{name}certified lower value"
+        axes.plot(line.episode, seen, color=colour, lw=1.8, ls="-", marker=".", ms=3, zorder=5, label=label)
+    if (~line.certified & np.isfinite(line.value)).any():
+        start = line.value[np.isfinite(line.value)][0]
+        label = f"{name}lower value, {line.other}\n(begins at {start:.4g})"
+        axes.plot(line.episode, before, color=colour, lw=1.4, ls=(0, (1.2, 1.0)), zorder=4, label=label)
+    known = line.value[np.isfinite(line.value)]
+    return np.array([known[-1]]) if known.size else np.zeros(0)
+
+
+def _draw_players(axes: "Axes", scene: Scene) -> None:
+    """Draw who played, as shares of each group."""
+    from matplotlib.ticker import EngFormatter
+
+    course, bottom = scene.course, np.zeros(len(scene.course.first))
+    for i, name in enumerate(course.players):
+        share = course.shares[:, i]
+        if share.any():
+            colour = SHARE_COLOURS[i % len(SHARE_COLOURS)]
+            axes.bar(
+                course.first,
+                share,
+                course.size,
+                bottom,
+                align="edge",
+                color=colour,
+                lw=0,
+                hatch=HATCHES[i % len(HATCHES)],
+                edgecolor="white",
+                label=in_legend(name),
+            )
+        bottom = bottom + share
+    if scene.alarm is not None:
+        axes.axvline(scene.alarm, color=ALARM_COLOUR, lw=2.0)
+    axes.set_ylim(0.0, 1.0)
+    axes.set_yticks([0.0, 1.0], ["0 %", "100 %"], fontsize=8)
+    axes.set_ylabel("played", fontsize=8.5)
+    axes.set_xlim(0, int(course.first[-1] + course.size[-1]))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    broken = [line for note in scene.notes for line in wrap(printable(note), LINE + 20)]
+    axes.set_xlabel("episode\n\n" + "\n".join(broken), fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def group_starts(width: Ints) -> Ints:
+    """Return where groups begin that are drawn: at most 60, of at least 20 episodes each where there are as many.
+
+    `width` are the episodes of the groups that are kept. All have equally many but the last, which has half as many at
+    least.
+    """
+    episodes, size = int(width.sum()), int(width[0])
+    wanted = max(FEWEST, -(-episodes // MOST_GROUPS))
+    per = max(1, -(-wanted // size))
+    starts = np.arange(0, len(width), per)
+    if len(starts) > 1 and 2 * int(width[starts[-1] :].sum()) < per * size:
+        starts = starts[:-1]
+    return starts
+
+
+def _scene(run: Run | GuardedRun | GuardRun) -> Scene:
+    if not isinstance(run, Run | GuardedRun | GuardRun):
+        raise InvalidSetting(
+            f"Expected a run, as sf.learn, sf.simulate, sf.guard_env or sf.simulate_guard returns it, found "
+            f"{type(run).__name__}."
+        )
+    if run.episodes == 0:
+        raise InvalidSetting("The run has no episode: there is nothing to draw.")
+    if isinstance(run, Run):
+        return _scene_of_agent(run)
+    return _scene_of_guard(run)
+
+
+BAND = (
+    "Bands: 1.96 standard errors on either side of a mean, from the spread of its returns (where all are the same: the "
+    "rule of three). That is about 95 % for one mean at a time, and no certificate."
+)
+
+
+def _scene_of_agent(run: Run) -> Scene:
+    course, lower = _simulated(run) if run.history is None or not len(run.history) else _observed(run, run.history)
+    events = [
+        (k, f"first {name} after {k:,}", colour)
+        for k, name, colour in (
+            (run.first_mixture, "mixture", SHARE_COLOURS[1]),
+            (run.first_optimistic, "optimistic episode", SHARE_COLOURS[2]),
+        )
+        if k is not None
+    ]
+    if run.promise.scope is None:
+        lower = [line._replace(other="no floor is promised") for line in lower]
+    elif run.in_sum:
+        lower = [line._replace(other="certified in the sum alone") for line in lower]
+    mean = run.mean_value if run.mean_return is None else run.mean_return
+    earned = f"{run.units.amount(float(f'{mean:.4g}'))} per episode {'on average' if run.history else 'expected'}"
+    notes = [f"{run.agent}: {run.promise_in_words}{run.so_far}", *filter(None, [run.promise.footnote])]
+    if run.relative_floor is not None:
+        notes.append(_of_relative(run.relative_floor, course.baseline, run.units.name))
+        notes.append("Lower values may be below it: a policy is proved against the baseline, and not by them.")
+    return Scene(
+        heading=f"{run.agent}, {run.episodes:,} episodes: {earned}",
+        course=course,
+        lower=lower,
+        levels=[(run.optimum, "optimum", ":"), (run.baseline, "baseline (exact)", "-."), (run.floor, "floor", "--")],
+        events=events,
+        alarm=None if run.alarm is None else run.alarm.episodes,
+        notes=notes if course.exact else [*notes, BAND],
+        unit=run.units.name,
+        not_certified=run.promise.kind == "not certified",
+        relative=run.relative_floor,
+    )
+
+
+def _of_relative(floor: BaselineFloor, baseline: Sample | None, unit: str) -> str:
+    """Say how the floor is drawn that is measured from the baseline, whose value nobody knows."""
+    drawn = "drawn by the mean of the baseline's own episodes: an estimate, on which no plan rests."
+    if baseline is None:
+        drawn = "not drawn: no episode was the baseline's alone, so nothing was seen of what it is worth."
+    return f"The floor, {floor.text(Units(name=unit))}'s value, is {drawn}"
+
+
+def _observed(run: Run, known: History) -> tuple[Course, list[Lower]]:
+    """Return the course of a live run."""
+    starts = group_starts(known.episodes)
+    size = np.add.reduceat(known.episodes, starts)
+    returns = Sample(known.episodes, known.mean, known.squares, known.low, known.high).merged(starts)
+    baseline = None
+    if run.baseline is None and known.baseline_episodes.any():
+        nothing = np.where(known.baseline_episodes > 0, 0.0, np.nan)
+        own = (known.baseline_episodes, known.baseline_mean, known.baseline_squares)
+        baseline = Sample(*own, known.low + nothing, known.high + nothing).merged(starts)
+    course = Course(
+        first=known.episode[starts],
+        size=size,
+        returns=returns,
+        exact=False,
+        shares=np.add.reduceat(known.sources, starts) / size[:, None],
+        players=SOURCES,
+        baseline=baseline,
+    )
+    lower = np.fmin.reduceat(known.lower, starts)
+    if not np.isfinite(lower).any():
+        return course, []
+    certified = np.add.reduceat(known.certified, starts) == size
+    return course, [Lower("", course.middle, lower, certified)]
+
+
+def _simulated(run: Run) -> tuple[Course, list[Lower]]:
+    """Return the course of a simulated run: exact values, and lower values where checkpoints were asked for."""
+    curve = run.curve
+    starts = group_starts(curve.episodes)
+    size = np.add.reduceat(curve.episodes, starts)
+    nothing = np.zeros(len(curve.mean))
+    course = Course(
+        first=curve.episode[starts],
+        size=size,
+        returns=Sample(curve.episodes, curve.mean, nothing, curve.mean, curve.mean).merged(starts),
+        exact=True,
+        shares=np.add.reduceat(curve.sources, starts) / size[:, None],
+        players=SOURCES,
+        baseline=None,
+    )
+    if run.trace is None or run.promise.kind == "not certified":
+        return course, []
+    reached = np.zeros(len(run.trace), dtype=np.bool_) if run.floor is None else run.trace.lower >= run.floor
+    return course, [Lower("", run.trace.episode.astype(np.float64), run.trace.lower, reached)]
+
+
+def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
+    guard, state = run.guard, run.state
+    columns, names = state.tickets.columns, [policy.name for policy in state.policies]
+    settled = (columns.code != OPEN) & ~np.isnan(columns.ret)
+    if not settled.any():
+        raise InvalidSetting("No episode of this run has a return yet: there is nothing to draw.")
+    one = Sample(settled.astype(np.int64), columns.ret, np.zeros(len(settled)), columns.ret, columns.ret)
+    starts = group_starts(np.ones(len(settled), dtype=np.int64))
+    size = np.diff([*starts, len(settled)])
+    mine = columns.policy[:, None] == np.arange(len(names))
+    by_baseline = settled & mine[:, 0]
+    own = np.where(by_baseline, columns.ret, np.nan)
+    returns = one.merged(starts)
+    complete = returns.n >= (1.0 - MOST_OPEN) * size
+    complete |= ~complete.any()
+    course = Course(
+        first=starts,
+        size=size,
+        returns=returns._replace(mean=np.where(complete, returns.mean, np.nan)),
+        exact=False,
+        shares=np.add.reduceat(mine.astype(np.int64), starts) / size[:, None],
+        players=names,
+        baseline=Sample(by_baseline.astype(np.int64), own, np.zeros(len(own)), own, own).merged(starts)
+        if by_baseline.any()
+        else None,
+    )
+    alarm = run.alarm_after if isinstance(run, GuardedRun) else None
+    relative, fixed = (guard.floor, None) if isinstance(guard.floor, BaselineFloor) else (None, float(guard.floor))
+    notes = [f"Guard: {state.alarm or run.promise}", BAND]
+    lower = _lower_of_guard(guard, state, course, alarm)
+    if relative is not None:
+        notes.append(_of_relative(relative, course.baseline, guard.unit))
+    if lower:
+        notes.append("Lower values: what the episodes up to there prove by now.")
+    if state.open_tickets:
+        notes.append(
+            f"{state.open_tickets:,} episodes without a return are in no mean (groups with many of them have none, if "
+            "others have one): what returns late may differ. In lower values they count as the worst."
+        )
+    mean = f"{columns.ret[settled].mean():.4g} {guard.unit}".rstrip()
+    return Scene(
+        heading=f"Guard, {run.episodes:,} episodes: {mean} per episode on average",
+        course=course,
+        lower=lower,
+        levels=[(fixed, "floor", "--")],
+        events=[
+            (int(np.argmax(mine[:, p])), f"first {name} after {int(np.argmax(mine[:, p])):,}", _player_colour(p))
+            for p, name in enumerate(names)
+            if p > 0 and mine[:, p].any()
+        ],
+        alarm=alarm,
+        notes=notes,
+        unit=guard.unit,
+        not_certified=False,
+        alarmed=bool(state.alarm),
+        relative=relative,
+    )
+
+
+def _player_colour(p: int) -> str:
+    return SHARE_COLOURS[p % len(SHARE_COLOURS)]
+
+
+def _lower_of_guard(guard: Guard, state: GuardState, course: Course, alarm: int | None) -> list[Lower]:
+    """Return what the tickets up to the end of each group prove of the policies that are played most.
+
+    Tickets without a return count as the lowest one. Where the floor is measured from the baseline, delta is spent on
+    comparisons with it, and no value is certified; nor is any after an alarm.
+    """
+    if guard.rule.relative or (state.alarm and alarm is None):
+        return []
+    columns, ends = state.tickets.columns, course.first + course.size
+    played = course.shares.T @ course.size
+    chosen = np.argsort(-played, kind="stable")[:MOST_POLICIES]
+    found = []
+    for p in sorted(int(p) for p in chosen if played[p] >= LEAST_SHARE * played.sum()):
+        weights = np.zeros(len(NODES) + 1, dtype=np.int64)
+        if p == 0 and state.logged is not None:
+            weights = weights + state.logged.settled
+            weights[0] += state.logged.missing * EPISODE
+        level, best, values, before = log_inverse(guard.levels(p)[0]), 0.0, [], 0
+        for end in ends:
+            codes = columns.code[before:end][columns.policy[before:end] == p]
+            weights = weights + weights_of([int(code) for code in codes[codes != OPEN]])
+            weights[0] += int((codes == OPEN).sum()) * EPISODE
+            best = max(best, portfolio.mean_lower(weights[: len(NODES)], level))
+            values.append(lower_value(Proved(best, 0), guard.low, guard.high))
+            before = end
+        silent = np.where((ends > alarm) if alarm is not None else np.zeros(len(ends), dtype=np.bool_), np.nan, values)
+        name = state.policies[p].name
+        found.append(Lower(name, ends.astype(np.float64), silent, np.ones(len(ends), dtype=np.bool_)))
+    return found

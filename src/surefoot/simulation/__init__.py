@@ -1,1 +1,0 @@
-"""An agent meets a known world, and exact totals are kept."""

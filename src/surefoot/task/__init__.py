@@ -1,1 +1,0 @@
-"""What an agent may know: the problem, policies, episodes and counts."""
