@@ -15,8 +15,9 @@ from surefoot.errors import InvalidSetting
 def digest(value: object) -> str:
     """Return 32 hexadecimal digits that identify a value, to the last bit.
 
-    An object of ours is its class with its `settings`, or with its fields. A function, or a user's own object, is its
-    qualified name: what else it holds is not known here. `repr` says nothing: it is for people.
+    An object of ours is its class with its `settings`, or with its fields; in which of our files the class is says
+    nothing. A function, or a user's own object, is its module and qualified name: what else it holds is not known here.
+    `repr` says nothing: it is for people.
     """
     text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -39,7 +40,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_plain(inner) for inner in value]
     named = value if hasattr(value, "__qualname__") else type(value)
-    return [f"{named.__module__}.{named.__qualname__}", _plain(_inside(value))]
+    where = "surefoot" if named.__module__.startswith("surefoot.") else named.__module__
+    return [f"{where}.{named.__qualname__}", _plain(_inside(value))]
 
 
 def _inside(value: object) -> Mapping[str, object] | None:

@@ -7,7 +7,7 @@ the only one to change; the numbers in bits.json stay as they are.
 import hashlib
 import json
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -28,37 +28,6 @@ PRIOR = sf.KL(full_support=True)
 DEFAULTS: dict[str, Any] = {"bounds": PRIOR, "returns": None}  # of the StepMix family
 EVERY: dict[str, Any] = {"replan": 0.0}  # a plan before every episode; others name a share, and play blocks
 SHARE = 0.2  # of delta, for returns
-
-
-# By what the baselines, accounts and policies of these runs are known, and by what bits.json knows them. A digest is a
-# name: which one it is says nothing about a run, but that two are equal does.
-KNOWN_AS = {
-    "b38e9ba01ac9c10e52d55d0fed8a085d": "aaf43b0291e71c7c",
-    "c0f6d44882b13f2acd63ce76363c651f": "478e6732ef7d908b",
-    "c276b632e64842a342a57e2945bcee45": "0c374f41e31cc79c",
-    "15d1904505aa22940debf2244908ffef": "8293964e7aa46938",
-    "9ba751e1b0c45ec5c87395f69fc0130d": "58108b36d569f32e",
-    "15b4c010453b2d3c3d57286fd541b6c6": "6ef2408fdedde260",
-    "a91e2efd9f172702a366029b444e29dd": "a82b81e2d0f63b37",
-    "37e941e1705c4c0ab8053bbde7082d28": "4ad9392b795d4136",
-    "36579d5e540726e2aee62f533264d5ab": "70debc8cd3fcfcae",
-    "e52d96cced94dde31f564683d2f7c697": "92073f2d70573038",
-    "5d32d7d19e9afdb85227540287019502": "2c93bd54f6656a56",
-    "bbc0fce3eda40466558aad5eec45f890": "5ee59d1a6db06371",
-    "6779ecda3edab6651f62ed54786fe107": "77493dffc8244cb2",
-    "c792d4c29ab83780cf9d0430c1059873": "69fd5fb1beb5dd55",
-    "b82ffaa8fe44efd6a9e8d2beafd799df": "36ec65782f0fcf4c",
-    "a0b2e399e68537d5b814cb0bbc8b2722": "117376191bb3a993",
-    "aad3ccb2578756d3e1b42f1dd8d1d1c6": "cef619a2722107d4",
-    "753facdf88d0bf21446612d1006d9f84": "fdf9f7740490ff68",
-    "3ce256930c96644ea232bfb971b4caf5": "b97594aa72c11336",
-    "2188f9357eb1bdbe2bf6abfbdc472ac0": "bf9e47f8e685c497",
-}
-
-
-def name_of(fingerprint: str | None) -> str | None:
-    """The name by which bits.json knows what has this fingerprint; any other as it is."""
-    return None if fingerprint is None else KNOWN_AS.get(fingerprint, fingerprint)
 
 
 # ---- digests
@@ -96,43 +65,17 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def in_format_1(path: Path) -> bytes:
-    """A ledger in the words of its first format and of the version that kept it. It knows no returns but their number
-    and their sum, and no bets on rewards.
-
-    The records are chained again: each has the digest of all before it.
-    """
-    lines, before = [], "0" * 64
-    for line in path.read_bytes().splitlines():
-        record = {name: value for name, value in json.loads(line).items() if name != "digest"}
-        if record["kind"] == "ledger":
-            record["format"] = 1
-            record["software"] = "surefoot 0.1.0"
-            record.pop("bounds", None)  # what they were called is not what is kept
-        for later in ("returns", "between"):  # of a plan
-            if record.get(later) == []:
-                del record[later]
-        before = hashlib.sha256((before + in_one_line(record)).encode()).hexdigest()
-        lines.append(in_one_line({**record, "digest": before}) + "\n")
-    return "".join(lines).encode()
-
-
-def in_one_line(record: dict[str, Any]) -> str:
-    """JSON as in the lines of a ledger."""
-    return json.dumps(record, sort_keys=True, separators=(",", ":"))
+def of_ledger(path: Path) -> dict[str, Any]:
+    """The records of a ledger; not their chain, nor the version that wrote them."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    kept = [{name: value for name, value in line.items() if name not in ("digest", "software")} for line in lines]
+    return {"records": json.dumps(kept, sort_keys=True)}
 
 
 def in_file(path: Path) -> dict[str, Any]:
-    """The arrays of an .npz file, read by numpy alone. The header is left out: it names the version that wrote it. So
-    are sums of x (1 - x) of rewards x, which 68af267 did not count, and the history of a run, what it needs to go on
-    and the alarm over its counts, which it did not keep."""
-    later = ("about", "history_at", "history_whole", "history_real")
-    later += ("run", "width", "plans_file", "plans_written", "plans_digest", "counts_alarm")
+    """The arrays of an .npz file, read by numpy alone; not the header, which names the version that wrote it."""
     with np.load(path, allow_pickle=False) as found:
-        kept = {name: found[name] for name in found.files if name not in later and not name.endswith("z_sa")}
-    book = json.loads(str(kept["codebook"]))
-    words = {"states": book["states"], "actions": book["actions"], "rest": book["absorbing"]}  # those of bits.json
-    return {**kept, "codebook": np.array(json.dumps(words))}
+        return {name: found[name] for name in found.files if name != "about"}
 
 
 class Made(NamedTuple):
@@ -160,9 +103,9 @@ def of_counts(counts: sf.Counts | None) -> dict[str, Any]:
         "sums of rewards": counts.x_sa,
         "starts": counts.n_start,
         "returns": counts.baseline_returns,
-        "returns of": name_of(counts.returns_of),
+        "returns of": counts.returns_of is not None,
         "account": counts.account,
-        "account of": name_of(counts.account_of),
+        "account of": counts.account_of is not None,
         "basis": counts.basis,
         "logged": counts.logged,
         "pooled": counts.pooled,
@@ -172,29 +115,20 @@ def of_counts(counts: sf.Counts | None) -> dict[str, Any]:
     }
 
 
-def rescaled(values: Any, units: sf.Units, whole: bool = True) -> Any:
-    """Values in the units of 68af267, 0..H; `whole`: of whole episodes, else differences of such."""
-    if values is None or not units.own:
-        return values
-    if isinstance(values, np.ndarray):
-        return np.array([rescaled(float(value), units, whole) for value in values.flat]).reshape(values.shape)
-    return units.from_user(values) if whole else values / units.scale
-
-
 def of_run(run: sf.Run) -> Made:
-    """All numbers of a run, values rescaled; not its words, nor how long it took."""
-    curve, trace, units = run.curve, run.trace, run.units
+    """All numbers of a run; not its words, nor how long it took."""
+    curve, trace = run.curve, run.trace
     totals = {
         "episodes": run.episodes,
-        "floor": rescaled(run.floor, units),
-        "optimum": rescaled(run.optimum, units),
-        "baseline": rescaled(run.baseline, units),
+        "floor": run.floor,
+        "optimum": run.optimum,
+        "baseline": run.baseline,
         "violations": run.violations,
-        "regret": rescaled(run.regret, units, whole=False),
-        "smallest value": rescaled(run.min_value, units),
-        "smallest sum": rescaled(run.min_cumulative, units, whole=False),
-        "mean value": rescaled(run.mean_value, units),
-        "mean return": rescaled(run.mean_return, units),
+        "regret": run.regret,
+        "smallest value": run.min_value,
+        "smallest sum": run.min_cumulative,
+        "mean value": run.mean_value,
+        "mean return": run.mean_return,
         "first mixture": run.first_mixture,
         "first optimist": run.first_optimistic,
         "budget": run.budget,
@@ -203,8 +137,7 @@ def of_run(run: sf.Run) -> Made:
     }
     alarm: tuple[Any, ...] = ()
     if run.alarm is not None:
-        means = (rescaled(mean, units) for mean in (run.alarm.mean_return, run.alarm.mean_of_last))
-        alarm = (run.alarm.episodes, *means)
+        alarm = (run.alarm.episodes, run.alarm.mean_return, run.alarm.mean_of_last)
     groups = {
         "counts": of_counts(run.counts),
         "totals": totals,
@@ -212,10 +145,10 @@ def of_run(run: sf.Run) -> Made:
         "curve": {
             "episode": curve.episode,
             "episodes": curve.episodes,
-            "mean": rescaled(curve.mean, units),
-            "min": rescaled(curve.min, units),
+            "mean": curve.mean,
+            "min": curve.min,
             "below": curve.below,
-            "regret": rescaled(curve.regret, units, whole=False),
+            "regret": curve.regret,
             "sources": curve.sources,
             "by h": curve.by_h,
         },
@@ -223,26 +156,25 @@ def of_run(run: sf.Run) -> Made:
     if trace is not None:
         groups["trace"] = {
             "episode": trace.episode,
-            "lower": rescaled(trace.lower, units),
-            "upper": rescaled(trace.upper, units),
+            "lower": trace.lower,
+            "upper": trace.upper,
             "rho": trace.rho,
             "h": trace.h,
-            "candidates": rescaled(trace.candidates, units),
+            "candidates": trace.candidates,
         }
     return Made(groups, {**totals, **{f"exit {i}": n for i, n in enumerate(run.sources.values())}})
 
 
 def of_plan(plan: sf.Plan) -> dict[str, Any]:
-    """The numbers of a plan, values rescaled."""
-    units = sf.Units() if plan.grounds is None else plan.grounds.agent.problem.units
+    """The numbers of a plan."""
     coin = isinstance(plan.policy, sf.EpisodicMixture)
     return {
         "policy": np.stack([plan.policy.first, plan.policy.second]) if coin else plan.policy,
         "h": plan.h,
         "rho": plan.rho,
-        "lower": rescaled(plan.lower, units),
-        "upper": rescaled(plan.upper, units),
-        "candidates": rescaled(plan.candidates, units),
+        "lower": plan.lower,
+        "upper": plan.upper,
+        "candidates": plan.candidates,
         "cost": plan.cost,
     }
 
@@ -254,7 +186,6 @@ def of_learnt(learnt: sf.Learnt) -> dict[str, Any]:
         "lower": learnt.rescaled_lower,
         "estimate": learnt.estimate,
         "certified": learnt.certified,
-        "mark": name_of(learnt.certificate.fingerprint) if learnt.certified else None,
     }
 
 
@@ -276,21 +207,18 @@ def of_log(log: sf.LogCounts) -> dict[str, Any]:
     }
 
 
-def added_columns(names: Iterable[str]) -> list[str]:
-    """Those that format 2 of a trial's file added: the promise as data, and the format."""
-    return [name for name in names if name.startswith("promise_") or name == "format"]
-
-
 def of_trials(folder: Path) -> dict[str, Any]:
-    """Every number of every trial in a folder of results, read by DuckDB alone; no words, and no column added since."""
+    """Every number of every trial in a folder of results, read by DuckDB alone; no words."""
     found: dict[str, Any] = {}
     for path in sorted(folder.glob("trials/**/*.parquet")):
         table = duckdb.sql(f"SELECT * FROM read_parquet('{path}', hive_partitioning = false)")
         values = dict(zip(table.columns, table.fetchall()[0], strict=True))
-        words = ("study", "scenario", "agent", "label", "digest", "promise", *added_columns(values))
         where = path.relative_to(folder).as_posix()
-        named = {"told" if name == "knows_baseline_value" else name: values[name] for name in values}
-        found |= {f"{where} {name}": value for name, value in named.items() if name not in words}
+        found |= {
+            f"{where} {name}": value
+            for name, value in values.items()
+            if not isinstance(value, str) and not name.startswith("promise_")
+        }
     return found
 
 
@@ -359,7 +287,7 @@ def epsmix_live() -> sf.EpsMix:
 
 
 def worth(world: sf.TabularMDP, policy: np.ndarray, less: float = 0.0) -> float:
-    """The value of a policy less so much, which is rescaled: at 68af267 all of it was."""
+    """The value of a policy less so much, which is rescaled."""
     units = world.problem.units
     return units.to_user(units.from_user(world.at_start(sf.policy_value(world, policy)[0])) - less)
 
@@ -384,16 +312,13 @@ def share_of(world: sf.TabularMDP, share: float) -> float:
     return share * worth(world, baseline_of(world))
 
 
-# ---- a closed ledger
-
-
 # ---- logs
 
 
 SHOP_COLUMNS = {"episode": "customer", "step": "week", "state": "segment", "action": "offer", "reward": "margin"}
 SHOP_COLUMNS |= {"next_state": "next", "terminated": "left"}
 SHOP = {"columns": SHOP_COLUMNS, "reward_range": (-3.0, 8.0), "seed": 5, "states": "as logged"}
-PLAIN = {"states": "as logged", "reward_range": (0.0, 1.0)}  # what was taken for granted when the files were written
+PLAIN = {"states": "as logged", "reward_range": (0.0, 1.0)}
 
 
 def shop_rows(customers: int = 60) -> str:
@@ -515,7 +440,7 @@ def learning(seed: int, folder: Path) -> Made:
     live = sf.learn(Walk(shown=False), epsmix_live(), 150, seed, progress=False, watchdog=sf.Watchdog())
     groups = {f"shown {name}": group for name, group in of_run(shown).groups.items()}
     groups |= {f"live {name}": group for name, group in of_run(live).groups.items()}
-    groups["ledger"] = {"bytes": hashlib.sha256(in_format_1(folder / "toy.ledger")).hexdigest()}
+    groups["ledger"] = of_ledger(folder / "toy.ledger")
     return Made(groups, of_run(shown).numbers)
 
 
