@@ -232,7 +232,7 @@ def test_a_changed_kernel_is_compiled_anew(tmp_path):
     )
     found = []
     for old, new in (("", ""), ("22.0 * H * H", "11.0 * H * H")):
-        bernstein = tmp_path / "surefoot" / "numerics" / "kernels" / "bernstein.py"
+        bernstein = tmp_path / "surefoot" / "kernels" / "bernstein.py"
         bernstein.write_text(bernstein.read_text().replace(old, new) if old else bernstein.read_text())
         environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
         out = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)

@@ -47,7 +47,6 @@ ALLOWED = {  # who may import which third-party library: a new pair is a decisio
     "numba": {"kernels"},
     "numpy": {
         "agents",
-        "audit.declared_rewards",
         "audit.guard_ledger",
         "audit.history",
         "audit.ledger",
@@ -346,7 +345,7 @@ def test_two_files_of_one_folder_that_import_each_other_are_refused(copy):
 def test_the_verifier_imports_the_standard_library_alone(copy, verifier):
     """Each of our packages is refused by its contract; a library, and a new file beside it, by the table."""
     ours = {f"surefoot.{package}" for layer in LAYERS for package in layer if package != "audit"}
-    beside = ("declared_rewards", "guard_ledger", "ledger", "premises", "records", "watchdog")
+    beside = ("guard_ledger", "ledger", "premises", "records", "watchdog")
     ours |= {f"surefoot.audit.{name}" for name in beside} | {"surefoot"}
     libraries = ALLOWED.keys() | NOWHERE
     plant(copy, "audit.new_file", "import os")

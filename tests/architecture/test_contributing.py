@@ -72,9 +72,9 @@ print(json.dumps({
 def overlay(place):
     """The package as links to its files, so that what is compiled already is found; what is edited becomes a file."""
     shutil.copytree(SOURCE, place, copy_function=os.symlink, ignore=shutil.ignore_patterns("__pycache__"))
-    compiled = SOURCE / "numerics" / "kernels" / "__pycache__"
+    compiled = SOURCE / "kernels" / "__pycache__"
     if compiled.is_dir():
-        (place / "numerics" / "kernels" / "__pycache__").symlink_to(compiled)
+        (place / "kernels" / "__pycache__").symlink_to(compiled)
     return place
 
 

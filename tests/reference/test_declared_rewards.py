@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.audit.declared_rewards import ALPHA, MARGIN, STAKES, TableWatch
 from surefoot.base.ranges import SLACK
+from surefoot.bounds.declared_rewards import ALPHA, MARGIN, STAKES, TableWatch
 
 H = 2
 FAIR = sf.Problem(np.full((1, 1), 0.5), 0, H, stationary=True)  # pays 0 or 1 a step, 0.5 on average

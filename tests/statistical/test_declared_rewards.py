@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.audit.declared_rewards import ALPHA, TableBet
+from surefoot.bounds.declared_rewards import ALPHA, TableBet
 
 H, EPISODES = 4, 2_000
 FAIR = sf.Problem(np.full((1, 1), 0.5), 0, H, stationary=True)

@@ -15,6 +15,7 @@ from surefoot.base.arrays import Floats
 from surefoot.base.digest import digest
 from surefoot.base.validation import FrozenRecord, read_only, require_bool
 from surefoot.bounds.alike import require_alike
+from surefoot.bounds.declared_rewards import require_as_declared
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.evidence.counts import Counts, require_stationary
 from surefoot.evidence.episode import BaselineLabel
@@ -224,6 +225,8 @@ class CountingAgent(FrozenRecord, ABC):
         check_flow(counts)
         if counts.shared and not counts.alarm:
             require_alike(counts.steps, self.problem)
+        if self.floor is not None and not counts.alarm:
+            require_as_declared(counts.table_bets, self.problem)
         counted = counts.episodes
         if self.most_episodes is not None and counted > self.most_episodes:
             raise InvalidCounts(

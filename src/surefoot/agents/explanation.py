@@ -20,6 +20,7 @@ from surefoot.base.validation import at_least, at_most
 from surefoot.bounds import KL, Bounds, Certificate
 from surefoot.bounds.alike import compared
 from surefoot.bounds.binding import binding_pairs
+from surefoot.bounds.declared_rewards import ALPHA
 from surefoot.evidence.counts import Counts
 from surefoot.model.policy import splice
 from surefoot.model.problem import Problem
@@ -365,9 +366,15 @@ def _alike(problem: Problem, counts: Counts) -> str:
 
 
 def _unlike_table(counts: Counts) -> str:
-    """Return how many rewards were not those of the table, which may hold means."""
-    differ = counts.unlike_table
-    return f" ({differ:,} rewards observed were others: it may hold means)" if differ else ""
+    """Return how many rewards were not those of the table, which may hold means, and what was held against it."""
+    differ, world = counts.unlike_table, None if counts.origin is None else counts.origin.world
+    said = f" ({differ:,} rewards observed were others: it may hold means)" if differ else ""
+    if world is not None or not counts.episodes:
+        return said
+    held = 0 if counts.table_bets is None else int(counts.table_bets[0])
+    if not held:
+        return f"{said}; not checked"
+    return f"{said}; held against what was paid in {held:,} of {counts.episodes:,} episodes, at alpha = {ALPHA:g}"
 
 
 def _declared_rewards(problem: Problem) -> bool:

@@ -11,16 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.agents.base import CountingAgent
-from surefoot.audit import declared_rewards
-from surefoot.audit.declared_rewards import TableWatch
 from surefoot.base.arrays import AnyArray
-from surefoot.bounds import alike
+from surefoot.bounds import alike, declared_rewards
+from surefoot.bounds.declared_rewards import TableWatch
 from surefoot.errors import InvalidFile
 from surefoot.evidence.counts import Counts
 from surefoot.model.problem import Problem
-
-FALSE_TABLE = "the declared table of rewards is not what the process pays on average"
-ABOUT_TABLE = "Correct the table; or leave it out, and learn the rewards."
 
 
 class Contradiction(NamedTuple):
@@ -68,14 +64,21 @@ class Premises:
             table = table.restored("these counts", counts.table_bets)
         return cls(table)
 
-    def after(self, D: float, counts: Counts, problem: Problem) -> "Premises":
-        """Return the state after an episode that paid D more than the table, rescaled, and is among these counts."""
+    def after(self, D: float | None, counts: Counts, problem: Problem) -> "Premises":
+        """Return the state after an episode that paid D more than the table, rescaled, and is among these counts.
+        None: nobody said what some step paid."""
         if self.alarm is not None:
             return self
         episodes, alarm = self.episodes + 1, None
-        table = None if self.table is None else self.table.after(D)
-        if table is not None and D != 0.0 and table.contradicted:
-            alarm = Contradiction(episodes, declared_rewards.ALPHA, table.found, FALSE_TABLE, ABOUT_TABLE)
+        table = self.table if self.table is None or D is None else self.table.after(D)
+        if table is not None and D and table.contradicted:
+            alarm = Contradiction(
+                episodes,
+                declared_rewards.ALPHA,
+                table.found,
+                declared_rewards.FALSE_TABLE,
+                declared_rewards.advice(problem),
+            )
         elif counts.steps is not None and alike.is_due(counts.episodes, counts.steps):
             found = alike.unlike(counts.steps, problem)
             if found is not None:

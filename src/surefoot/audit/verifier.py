@@ -269,8 +269,9 @@ class Head:
     def check_units(self) -> int | None:
         """All H steps pay low to high, or all but that of a common start. As low is 0, 0 steps may be said, too.
 
-        Return the common start: the only first state, which pays nothing. Nothing leads to it: by the support, where
-        all next states are listed; where there are many states, by what was seen (`Evidence.add`).
+        Return the common start: the last and only first state, whose actions all lead to the same states and are known
+        to pay nothing. Nothing leads to it: by the support, where all next states are listed; where there are many
+        states, by what was seen (`Evidence.add`).
         """
         units, first = self.given.units, self.first_states
         require(units.low < units.high, "units: low is not below high")
@@ -283,7 +284,10 @@ class Head:
             require(not back, "units: a common start that can be reached again")
         for pair in range(first[0] * self.A, (first[0] + 1) * self.A):
             paid = [self.reward(0, pair, s_next) for s_next in self.support[0][pair]]
-            require(not any(paid), "units: a common start that pays")
+            require(not any(paid) and not self.unknown[0][pair], "units: a common start that pays")
+            same = tuple(self.support[0][pair]) == tuple(self.support[0][first[0] * self.A])
+            require(same, "units: a common start whose actions differ")
+        require(first[0] == self.S - 1, "units: a common start that is not the last state")
         return first[0]
 
     def check_floor(self) -> Fraction:
@@ -316,6 +320,9 @@ class Head:
         said += "; the same dynamics at every step" if given.pooled else ""
         said += "; no next states but those listed" if given.support else ""
         said += "" if all(map(all, self.unknown)) else "; the rewards that are listed"
+        said += (
+            "; the probabilities of first states that are listed" if given.start and len(self.first_states) > 1 else ""
+        )
         return said + ("; counts from before the first plan" if given.warm else "")
 
     def check_certificate(self) -> None:
@@ -429,6 +436,7 @@ class Evidence:
         for s, more in plan.starts:
             require(s in head.first_states and more, "starts: no episode starts there")
             self.starts[s] += more
+        self.check_starts()
         new, self.episodes = plan.episodes - self.episodes, plan.episodes
         visits, played = (sum([more for *_, more in changes]) for changes in (plan.visits, plan.played))
         require(played == new * head.H, "episodes: not of H visits each")
@@ -441,6 +449,21 @@ class Evidence:
             require(begun == head.given.warm, "warm: episodes or starts before the first plan, or none")
         self.check_returns(plan)
         self.plans += 1
+
+    def check_starts(self) -> None:
+        """The first states do not contradict their declared probabilities p, for which this has probability 1e-9:
+
+        KT(n) / prod_s p_s^n_s >= 1e9 ever,  KT(n) = Gamma(k/2) / Gamma(N + k/2) prod_s Gamma(n_s + 1/2) / Gamma(1/2)
+        """
+        declared, states = self.head.given.start, self.head.first_states
+        if declared is None:
+            return
+        half, k, N = math.lgamma(0.5), len(states), sum(self.starts.values())
+        log_KT = math.lgamma(k / 2) - math.lgamma(N + k / 2)
+        for s in states:
+            n = self.starts[s]
+            log_KT += math.lgamma(n + 0.5) - half - n * math.log(declared[s])
+        require(log_KT < 9 * math.log(10), "starts: others than their declared probabilities")
 
     def check_flow(self, plan: Any, episodes: int) -> None:
         """What arrives in a state at one step is played there at the next, and each episode starts somewhere.

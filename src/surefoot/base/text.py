@@ -1,4 +1,10 @@
-"""Text that others wrote (names, labels, paths), as it is shown: no character of it moves a cursor or hides others."""
+"""Texts as they are shown: of what others wrote (names, labels, paths) no character moves a cursor or hides others."""
+
+
+def number_text(x: float) -> str:
+    """Return a number in as few digits as tell it from its neighbours: 0.1, but 0.30000000000000004."""
+    short = f"{x:g}"
+    return short if float(short) == x else repr(float(x))
 
 
 def printable(text: str) -> str:

@@ -93,6 +93,7 @@ class Counts(CountTables):
         start = problem.s1 if problem.one_start else None
         counts = cls(none_yet(shape), problem.H, start, x_sa=sums, copy=False, problem=problem)
         counts.pooled = pooled
+        counts.keep_steps()
         return counts
 
     def keep_steps(self) -> None:
@@ -114,7 +115,6 @@ class Counts(CountTables):
         a bare Episode are in the user's units.
         """
         counts = cls.zeros(problem, pooled)
-        counts.keep_steps()
         if problem.unseen_state is not None:
             raise InvalidCounts(
                 "The states of this problem were not declared, so the first visits of a log must be taken off: use "
@@ -123,7 +123,7 @@ class Counts(CountTables):
         for episode in episodes:
             if not isinstance(episode, Episode):
                 raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
-            counts.add_as(episode.unlabelled(), ())
+            counts.add_unnumbered(episode.unlabelled())
         counts.logged = True
         counts.number_as_log()
         return counts
@@ -141,33 +141,43 @@ class Counts(CountTables):
             self.ranges = (Range(f"log {source}", 0, self.episodes - 1),)
 
     def add(self, episode: Episode, number: tuple[str, int] | None = None) -> Self:
-        """Count one episode, in place, and return these counts. An episode that is refused because of what came out
-        is not counted, and marks them (`refused`): without it they are selected, and prove nothing any more.
+        """Count one episode, in place, and return these counts. One that is refused, for whatever reason, is not
+        counted, and marks them (`refused`): without it they are selected, and prove nothing any more.
 
-        `number` is its source and its number there: one that is held already is refused. An episode without a number
+        `number` is its source and its number there, from 0 on. One that is held already is this very episode, given
+        again: it is refused without a mark. An episode without a number
         gets the next one of these counts: it is counted as often as it is added, and counts that share such episodes,
         because one is a copy of the other, or both are copies of a third, cannot be merged.
         """
-        own = next_own(self.ranges) if number is None else Range(number[0], number[1], number[1])
-        return self.add_as(episode, with_range(self.ranges, own))
-
-    def add_as(self, episode: Episode, ranges: tuple[Range, ...]) -> Self:
-        """Count one episode, in place, after which these are the episodes that are held."""
-        if not isinstance(episode, Episode):
-            raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
-        H = episode.actions.size
-        self._require_addable(episode)
-        paid, whose = None, BaselineLabel(self.returns_of or "", self.return_range)
-        if episode.baseline:
-            whose = self._whose(episode)
+        self._require_open()
         try:
-            self._require_possible(episode)
-            if self.x_sa is not None or episode.baseline:
-                paid = self._paid(episode)
-        except InvalidEpisode:
+            own = next_own(self.ranges) if number is None else _numbered(number)
+            paid, whose = self._read(episode)
+        except Exception:
             self.refused += 1
             raise
-        A = self.shape[2]
+        return self._count(episode, paid, whose, with_range(self.ranges, own))
+
+    def add_unnumbered(self, episode: Episode) -> Self:
+        """Count one episode of a run or a log, in place: those are numbered as a whole, when all are counted."""
+        return self._count(episode, *self._read(episode), self.ranges)
+
+    def _read(self, episode: Episode) -> tuple[Ints | None, BaselineLabel]:
+        """Return what an episode paid, in whole multiples of 2^-20, where that is counted, and whose returns these
+        counts hold after it; refuse one that does not fit."""
+        if not isinstance(episode, Episode):
+            raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
+        self._require_same_problem(episode)
+        self._require_possible(episode)
+        whose = BaselineLabel(self.returns_of or "", self.return_range)
+        if episode.baseline:
+            whose = self._whose(episode)
+        paid = self._paid(episode) if self.x_sa is not None or episode.baseline else None
+        return paid, whose
+
+    def _count(self, episode: Episode, paid: Ints | None, whose: BaselineLabel, ranges: tuple[Range, ...]) -> Self:
+        """Count one episode, in place, after which these are the episodes that are held."""
+        H, A = episode.actions.size, self.shape[2]
         row, states, actions = self.row(np.arange(H)), episode.states[:-1], episode.actions
         pairs = row, states, actions
         counted = H if self.counts_next(H - 1) else H - 1
@@ -236,13 +246,16 @@ class Counts(CountTables):
                 "is about episodes that start there."
             )
 
-    def _require_addable(self, episode: Episode) -> None:
-        """Refuse an episode of another problem, and any where the first visits are taken off."""
+    def _require_open(self) -> None:
+        """Refuse any episode where the first visits are taken off."""
         if self.origin is not None and self.origin.first_visits is not None:
             raise InvalidEpisode(
                 "The first visits of these counts are taken off, because the states of their log were not declared: "
                 "nothing can be added to them. Declare the states: count_log(..., states=[...])."
             )
+
+    def _require_same_problem(self, episode: Episode) -> None:
+        """Refuse an episode of another problem."""
         if episode.origin is not None and self.origin is not None:
             differ = episode.origin.differing(self.origin)
             if differ:
@@ -517,6 +530,13 @@ def require_stationary(problem: Problem) -> None:
             "Counts pooled over steps need dynamics that are the same at every step; this problem does not claim so. "
             "If they are, use TabularMDP(P, r, H=...) with P of shape (S, A, S), or Problem(..., stationary=True)."
         )
+
+
+def _numbered(number: tuple[str, int]) -> Range:
+    """Return the number of an episode as the range that holds it alone."""
+    source, k = number
+    k = require_integer("number", k, 0, InvalidEpisode)
+    return Range(str(source), k, k)
 
 
 def entered(baseline: bool, entry: float) -> Ints:

@@ -72,7 +72,7 @@ class CountTables:
     ranges: tuple[Range, ...]  # the numbers of the episodes that they hold; not of those that have no number
     alarm: str  # why an alarm was raised over them: nothing of them is certified any more; "": none was
     unlike_table: int  # rewards that a learner observed, and that were not those of the problem's table
-    table_bets: Floats | None  # the state of bets against that table (audit/declared_rewards.py); None: no bets
+    table_bets: Floats | None  # the state of bets against that table (bounds/declared_rewards.py); None: no bets
     refused: int  # episodes that were dropped after they had begun, or changed after an outcome of them was refused
     playing: bool  # is an episode played that is not counted yet? Copied, not saved: a crash leaves what was counted
     # What was seen at each step, to compare steps that share a row; None: it is not kept. Counts with a row for each

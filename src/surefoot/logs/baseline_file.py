@@ -190,8 +190,8 @@ def learn_baseline(log: LogCounts, problem: Problem, delta: float, method: str =
     if method not in METHODS:
         raise InvalidSetting(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
     chosen = METHODS[method]
-    counts = log.fold_counts if chosen.by_folds else _all(log, problem)
-    return chosen.learn(counts, problem, delta)
+    counts = _all(log, problem)  # steps that are not alike are refused, whatever the method makes of them
+    return chosen.learn(log.fold_counts if chosen.by_folds else counts, problem, delta)
 
 
 def report(log: LogCounts, learnt: Learnt, missing: Missing, returns: Floats | None = None) -> dict[str, Any]:

@@ -22,9 +22,11 @@ from surefoot.logs.text import (
     LONGEST,
     Look,
     Torn,
+    has_mark,
     is_compressed,
     look_at_csv,
     look_at_json,
+    without_mark,
     without_torn,
 )
 
@@ -278,7 +280,7 @@ def _as_parquet(
     if files.form == "csv":
         source, cells = _csv(files, i, look, folder)
     else:
-        source, cells = _json(files, i, [name for name in look.columns if name.lower() in wanted])
+        source, cells = _json(files.names[i], i, [name for name in look.columns if name.lower() in wanted], folder)
     read = zip(held, [cells.get(name, "NULL") for name in wanted], strict=True)
     chosen = [f"nullif({cell}, '')::VARCHAR AS {quote_name(meaning)}" for meaning, cell in read]
     place = str(folder / f"{i}.parquet")
@@ -302,9 +304,10 @@ def _csv(files: Files, i: int, look: Look, folder: Path) -> tuple[str, Mapping[s
     return f"read_csv({quote_text(_pattern(name))}, columns = {{{columns}}}, {dialect}, {STRICT})", cells
 
 
-def _json(files: Files, i: int, keys: Sequence[str]) -> tuple[str, Mapping[str, str]]:
-    """Return how DuckDB reads these keys of JSON lines, and what it calls them."""
-    name = files.names[i]
+def _json(name: str, i: int, keys: Sequence[str], folder: Path) -> tuple[str, Mapping[str, str]]:
+    """Return how DuckDB reads these keys of JSON lines, and what it calls them. It knows no mark of UTF-8 there."""
+    if has_mark(name):
+        name = str(without_mark(name, folder / f"{i}.json"))
     columns = ", ".join(f"{quote_text(key)}: 'VARCHAR'" for key in keys)
     cells = {key.lower(): quote_name(key) for key in keys}
     return f"read_json({quote_text(_pattern(name))}, columns = {{{columns}}}, {_compression(name)}, {OBJECTS})", cells

@@ -120,7 +120,7 @@ def _kinds(con: "duckdb.DuckDBPyConnection", held: Sequence[str]) -> tuple[dict[
     """Return of what kind labels are, whether states are of two kinds, and which columns are of another kind whole."""
     asked = []
     for name in held:
-        tests = (READS.get(name, is_whole), is_truth, is_number)
+        tests = (READS.get(name, is_whole), is_truth, _is_exact)
         asked += [f"count({name}_w)", *(f"count(*) FILTER ({test(f'{name}_w')})" for test in tests)]
     answer = con.execute(f"SELECT {', '.join(asked)} FROM words").fetchone()
     assert answer is not None
@@ -134,6 +134,11 @@ def _kinds(con: "duckdb.DuckDBPyConnection", held: Sequence[str]) -> tuple[dict[
         both = {kinds["state"], kinds["next_state"]}
         kinds["state"] = kinds["next_state"] = "number" if both == {"whole", "number"} else "text"
     return kinds, mixed, {name: counts[name][0] > 0 == counts[name][1] for name in READS if name in held}
+
+
+def _is_exact(column: str) -> str:
+    """Write the test of whether a text is a number that is not mistaken for another one when it is read."""
+    return f"({is_number(column)} AND abs(try_cast({column} AS DOUBLE)) < {2**53})"
 
 
 def _read(held: Sequence[str], kinds: Mapping[str, str]) -> list[str]:

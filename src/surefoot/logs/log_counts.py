@@ -71,7 +71,7 @@ class LogCounts(LogTables):
                 "which rewards are possible when the log is counted: count_log(..., reward_range=(low, high)), or "
                 "--reward-range LOW HIGH. Bounds for a narrower range prove nothing."
             )
-        if stationary and self.last_ends and self.absorbing_state is None:
+        if stationary and self.H > 1 and self.last_ends and self.absorbing_state is None:
             raise InvalidLog(
                 f"{self.last_ends:,} episodes terminated at the last step. If that is the process's own end, it may "
                 "come at every step; nothing is paid after it, and 0 is not in the range of rewards "

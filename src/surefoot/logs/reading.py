@@ -145,12 +145,22 @@ def _one_way(con: "duckdb.DuckDBPyConnection", name: str) -> bool:
 def _first_unfit(
     con: "duckdb.DuckDBPyConnection", files: Files, name: str, families: Sequence[tuple[str, ...]]
 ) -> tuple[str, str]:
-    """Return where the first text is that is of none of these types, and what it is."""
+    """Return where the first text is that is of none of these types, and what it is; or where the first is that is of
+    another type than those above it."""
     fits = " OR ".join(fit(name) for kind, fit in TEXT_KINDS if any(kind in family for family in families))
     query = f"SELECT file, row, {name} FROM raw WHERE NOT ({fits}) ORDER BY file, row LIMIT 1"
     for file, row, value in con.execute(query).fetchall():
         return files.place(file, row), repr(value[:60])
-    return files.where, "of two kinds, or nowhere written"
+    written = f"SELECT file, row, {name} FROM raw WHERE {name} IS NOT NULL"
+    for file, row, first in con.execute(f"{written} ORDER BY file, row LIMIT 1").fetchall():
+        tests = [fit(name) for kind, fit in TEXT_KINDS if any(kind in family for family in families)]
+        alike = next(
+            test for test in tests if con.execute(f"{written} AND {test} AND file = {file} AND row = {row}").fetchall()
+        )
+        (other,) = con.execute(f"{written} AND NOT {alike} ORDER BY file, row LIMIT 1").fetchall()
+        above = f"{first[:60]!r} in {files.place(file, row)}"
+        return files.place(*other[:2]), f"{other[2][:60]!r}, of another kind than {above}"
+    return files.where, "nowhere written"
 
 
 def _view(
@@ -186,11 +196,13 @@ def _view(
         meaning = "true or false, or 1 or 0"
         require(name, WHOLE, ("BOOLEAN",), meaning=meaning)
         odd = f"{name}::VARCHAR NOT IN ('0', '1')"
-        if kinds[name] != "BOOLEAN" and (
-            found := con.execute(f"SELECT {name} FROM raw WHERE {odd} LIMIT 1").fetchone()
-        ):
+        place, order = ("file, row", "ORDER BY file, row") if is_text else ("0, NULL", "")
+        query = f"SELECT {place}, {name} FROM raw WHERE {odd} {order} LIMIT 1"
+        found = None if kinds[name] == "BOOLEAN" else con.execute(query).fetchone()
+        if found is not None:
+            at = files.where if found[1] is None else files.place(*found[:2])
             called = column_called(names[name], name)
-            raise InvalidLog(f"{files.where}: column {called} is {found[0]} in a row, expected {meaning}.")
+            raise InvalidLog(f"{at}: column {called} is {found[2]}, expected {meaning}.")
 
     def cast(name: str) -> str:
         if kinds[name] == "BOOLEAN":

@@ -7,12 +7,14 @@ No line is a comment, and what separates fields is declared. A CSV has this form
 What has this form can be read in one way only. Of JSON lines each is one object, in which no key is there twice.
 """
 
+import codecs
 import csv
 import gzip
 import io
 import json
 import math
 import re
+import shutil
 import zlib
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
@@ -214,6 +216,19 @@ def without_torn(file: str, delimiter: str, look: Look, copy: Path) -> Path:
     return copy
 
 
+def has_mark(file: str) -> bool:
+    """Return whether a text, compressed or not, begins with the mark of UTF-8."""
+    with gzip.open(file) if is_compressed(file) else Path(file).open("rb") as stored:
+        return stored.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
+
+
+def without_mark(file: str, copy: Path) -> Path:
+    """Write a copy of a text without the mark of UTF-8 at its beginning, and not compressed."""
+    with _opened(file) as text, copy.open("w", newline="", encoding="utf-8") as made:
+        shutil.copyfileobj(text, made)
+    return copy
+
+
 def look_at_json(file: str) -> Look:
     """Look at every line of a file of JSON lines."""
     columns: dict[str, None] = {}
@@ -230,6 +245,8 @@ def look_at_json(file: str) -> Look:
             if not isinstance(found, dict):
                 found_text = repr(text[:60].strip())
                 raise InvalidLog(f"{file}, line {line:,} is {found_text}. Expected one JSON object on each line.")
+            if "\\ud" in text.lower() and NOT_UTF_8.search("".join(map(str, (*found, *found.values())))):
+                raise InvalidLog(f"{file}, line {line:,} has half a character (\\ud800 to \\udfff). Write it whole.")
             columns |= dict.fromkeys(found)
     _require_names(file, columns)
     return Look(tuple(columns), line)

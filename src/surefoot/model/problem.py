@@ -376,14 +376,18 @@ class Problem(FrozenRecord):
         """The same task for an agent that knows less: no rewards, no start distribution, no support.
 
         A problem that was stationary stays so without its rewards only if their table was the same at every step: that
-        the dynamics do not depend on the step says nothing about the means of unknown rewards.
+        the dynamics do not depend on the step says nothing about the means of unknown rewards. That a
+        common start, which was added before several first states, pays nothing stays known.
         """
         known = self.arguments()
         if rewards:
             table = self.r_rows if self.r_next_rows is None else self.r_next_rows
             by_step = self.paid_lists is not None and rows_of(self.paid_lists, self.S * self.A) > 1
             known["stationary"] = self.stationary and bool((table == table[:1]).all()) and not by_step
-            known |= {"r": np.zeros((self.S, self.A)), "r_next": None, "unknown": True, "rewards_at_least": False}
+            unknown = np.ones((self.S, self.A), dtype=np.bool_)
+            if 0 < self.units.steps < self.H:
+                unknown[self.s1] = False
+            known |= {"r": np.zeros((self.S, self.A)), "r_next": None, "unknown": unknown, "rewards_at_least": False}
             known |= {"ended_state": None, "unseen_state": None}
         if start:
             known |= {"start": "unknown"}

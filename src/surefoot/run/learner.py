@@ -11,13 +11,14 @@ from surefoot.agents.base import Agent, CountingAgent, adapted
 from surefoot.agents.freezing import frozen
 from surefoot.agents.plan import Plan
 from surefoot.agents.schedule import PlanInForce, must_replan
-from surefoot.audit.declared_rewards import beyond_table, rounding
 from surefoot.audit.ledger import Ledger
 from surefoot.audit.premises import Contradiction, Premises
 from surefoot.audit.watchdog import Alarm, Watch, Watchdog, begin_watch
 from surefoot.base.arrays import Floats
 from surefoot.base.digest import digest
+from surefoot.base.text import number_text
 from surefoot.base.validation import as_number, require_integer, told
+from surefoot.bounds.declared_rewards import beyond_table, rounding
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidSetting
 from surefoot.evidence.counts import Counts
 from surefoot.evidence.episode import Episode, require_state
@@ -108,6 +109,8 @@ class Learner:
             require_no_alarm(self.counts)
         if self._agent.plays_baseline:
             self.counts.keep_steps()
+        elif not self.counts.episodes:
+            self.counts.steps = None  # nothing is promised that would rest on it
         self._mark_alarm()
         require_on_alarm(on_alarm)
         self.tell: Callable[[Alarm | Contradiction], None] = partial(tell_alarm, on_alarm=on_alarm)
@@ -124,7 +127,7 @@ class Learner:
         self._stream = stream_of(self.counts, self.seed)
         self._over = False
         self._unlike_table = 0  # rewards observed in this episode that were not those that the problem knows
-        self._beyond_table = 0.0  # what they are more in all, rescaled
+        self._beyond_table: float | None = 0.0  # what they are more in all, rescaled; None: some were not told
         self._lock = threading.RLock()
         self._mark = Mark(self.counts, self._lock)
 
@@ -234,7 +237,8 @@ class Learner:
         if self.plan is not None and self.plan.frozen:
             return self.plan
         then = (self.counts if self.counts.planned is None else self.counts.planned).copy()
-        then.alarm, then.steps = "", None  # as it was before; its steps are known not to be alike, or were compared
+        # As it was before: what contradicts a premise is known, and was looked at.
+        then.alarm, then.steps, then.table_bets = "", None, None
         return frozen(self._plan_from(then, np.random.default_rng(0)), self._agent, self.counts.alarm)
 
     def _mark_alarm(self) -> None:
@@ -350,8 +354,7 @@ class Learner:
             )
         following = self._ends_in if terminated and self._ends_in is not None else s
         self._mark.require_as_before(self.step + 1, (self._actions[-1], paid, following))
-        if reward is not None:
-            self._hold_against_table(paid, following)
+        self._hold_against_table(None if reward is None else paid, following)
         self._over = self._over or terminated
         self._rewards.append(paid)
         self._states.append(following)
@@ -370,7 +373,7 @@ class Learner:
             if unknown:
                 self._mark.refuse_others(self.step)
             raise InvalidEpisode(
-                f"The reward is {paid:g}, outside the declared range ({units.low:g}, {units.high:g}). "
+                f"The reward is {number_text(paid)}, outside the declared range ({units.low:g}, {units.high:g}). "
                 "Nothing was counted. Bounds for a narrower range prove nothing, and counts that lack an episode "
                 "because of its reward prove nothing either: begin with new counts and a wider range."
             )
@@ -392,10 +395,13 @@ class Learner:
         """Is the reward of the pair just played unknown?"""
         return bool(self._agent.problem.reward_unknown(self.step, self.state, self._actions[-1]))
 
-    def _hold_against_table(self, reward: float, s_next: int) -> None:
+    def _hold_against_table(self, reward: float | None, s_next: int) -> None:
         """Enter by how much this reward is more than the problem knows; where that is a lower bound, more is fine."""
         problem = self._agent.problem
         if self._reward_unknown() or self._unseen:
+            return
+        if reward is None or self._beyond_table is None:
+            self._beyond_table = None
             return
         beyond = beyond_table(problem, self.step, self.state, self._actions[-1], s_next, reward)
         if abs(beyond) > rounding(problem):  # else it is rounding, for which the bets leave room

@@ -167,7 +167,7 @@ def reference_loop(context: RunContext) -> Iterator[int]:
         drawn = plan.toss(rng)
         episode = play(context.world, drawn.policy, rng)
         learnt = episode.as_learnt(setup.agent.problem, setup.agent.whose(drawn.baseline), plan.entry)
-        counts.add_as(learnt, counts.ranges)  # all are numbered at the end
+        counts.add_unnumbered(learnt)
         add_episode(context.tally, measured, plan, setup.level)
         yield k + 1
 

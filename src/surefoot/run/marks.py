@@ -7,6 +7,8 @@ what they prove is false.
 import math
 import threading
 
+import numpy as np
+
 from surefoot.errors import InvalidCounts, InvalidEpisode
 from surefoot.evidence.counts import Counts
 
@@ -150,8 +152,10 @@ class Mark:
 
 
 def _as_told(reward: object) -> float | None:
-    """Return the number that was told, also where it was said as a text or as a truth value; None: there is none."""
+    """Return the number that was told, also where it was said as a text, as a truth value or in an array; None: there
+    is none. What cannot be read is no number that another one is equal to."""
+    alone = reward.item() if isinstance(reward, np.ndarray) and reward.size == 1 else reward
     try:
-        return None if reward is None else float(reward)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return None
+        return None if alone is None else float(alone)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan

@@ -228,7 +228,7 @@ def test_first_states_of_a_known_start_are_no_sample_of_an_unknown_one():
         with pytest.raises(sf.InvalidCounts, match="start:"):
             one.merge(other)
     with pytest.raises(sf.InvalidEpisode, match="start:"):
-        seen.add(sf.Episode.of(known, [0, 0, 0], [0, 0]))
+        seen.copy().add(sf.Episode.of(known, [0, 0, 0], [0, 0]))
     assert sf.StepMix(unknown, baseline, 0.5).plan(counts.forget_start()).lower < 1.5
     assert sf.StepMix(sf.Problem(np.array([[1.0], [0.5]]), s1=1, H=2), baseline, 0.5).plan(seen).lower >= 0.0  # control
 

@@ -64,6 +64,51 @@ def test_an_environment_that_pays_nothing_of_what_its_table_says(caplog):
     assert plan.source == "baseline" and plan.explain().startswith("ALARM")
 
 
+def merged(paid, several=60):
+    """The counts of several learners of 4 episodes each, in which no alarm was raised."""
+    mine, all_of_them = agent(), None
+    for seed in range(several):
+        learner = sf.Learner(mine, seed)
+        for _ in range(4 - (seed == 0)):
+            learner.begin()
+            for _ in range(H):
+                learner.observe(0, paid[learner.act()])
+            learner.end()
+        assert learner.alarm is None
+        all_of_them = learner.counts if all_of_them is None else all_of_them.merge(learner.counts)
+    return all_of_them
+
+
+def test_what_several_learners_saw_is_looked_at_when_a_plan_is_made(monkeypatch):
+    """None of them alone has seen enough against the table. 3.9 was certified where 0.017 an episode was paid."""
+    mine, counts = agent(), merged([0.004, 0.0045])
+    for use in (mine.plan, lambda counts: sf.Learner(mine, 99, counts).begin()):
+        with pytest.raises(
+            sf.PremiseContradicted, match=r"declared table of rewards is not what.*3\.8.* less on average"
+        ):
+            use(counts)
+    assert mine.plan(merged(TABLE[0])).certified  # control: a table that is true
+    monkeypatch.setattr("surefoot.agents.base.require_as_declared", lambda bets, problem: None)
+    plan = mine.plan(counts)  # control: without the look
+    assert plan.certified and plan.lower > 3.7
+
+
+def test_what_was_not_told_was_not_held_against_the_table():
+    """An episode of which some reward was not told says nothing of the table, and `explain` says how many were held."""
+    mine = agent()
+    learner = sf.Learner(mine, 0)
+    for told in (True, False, False):
+        learner.begin()
+        for h in range(H):
+            action = learner.act()
+            learner.observe(0, TABLE[0, action] if told or h else None)
+        learner.end()
+    assert "are as declared; held against what was paid in 1 of 3 episodes" in mine.plan(learner.counts).explain()
+    told = sf.Counts.zeros(mine.problem)
+    told.add(sf.Episode.of(mine.problem, [0] * (H + 1), [0] * H, np.zeros(H)))
+    assert "are as declared; not checked" in mine.plan(told).explain()
+
+
 def test_control_an_environment_that_pays_its_table():
     run = learnt(Shop(TABLE[0]), episodes=300)
     assert run.alarm is None and run.counts.unlike_table == 0 and "not those of the table" not in repr(run)

@@ -73,6 +73,22 @@ def chained(path):
     sf.simulate(world, agent, 2000, seed=1, ledger=path)
 
 
+def like_a_start(path, s1=2, differ=False, unknown=False):
+    """A ledger of rewards of -10 to 4, whose first state pays the least, and which nothing leads back to, as the mask
+    says: 3 steps pay. It has all marks of a common start but one."""
+    others = [s for s in range(3) if s != s1]
+    P, r = np.zeros((3, 2, 3)), np.zeros((3, 2))
+    P[:, :, others] = 0.5
+    if differ:
+        P[s1, 1] = np.eye(3)[others[0]]
+    r[others[0]], r[others[1]] = [0.6, 0.7], [0.9, 0.95]
+    world = sf.TabularMDP(P, sf.Rescaled(r), H=3, s1=s1, units=sf.Units(-10.0, 4.0))
+    world = world.with_support()
+    problem = world.problem.forget(rewards=True) if unknown else world.problem
+    agent = sf.StepMix(problem, sf.uniform(3, 3, 2), -25.0, delta=0.2, replan=0.5, returns=None)
+    sf.simulate(world, agent, 2000, seed=1, ledger=path)
+
+
 @cache
 def honest(name):
     """The records of a ledger as it was written."""
@@ -88,9 +104,14 @@ def honest(name):
             chained(path)
         elif name == "losses":
             losses(path)
+        elif name.startswith("start "):
+            like_a_start(path, **STARTS[name])
         else:
             path.write_bytes(b"".join(AGENTS.ledger(name)))
         return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+STARTS = {"start first": {"s1": 0}, "start differs": {"differ": True}, "start unknown": {"unknown": True}}
 
 
 def verdict_of(name, records):
@@ -312,7 +333,23 @@ FORGED = [
     ("units.steps", "several first states", "step starts units", put(0, "units", "steps", 2), "common start"),
     ("units.steps", "an unknown start", "step nostart units", put(0, "units", "steps", 2), "common start"),
     ("units.steps", "a common start that pays", "shop", start_that_pays, "start that pays"),
-    ("units.steps", "a common start that paid", "shop unknown", paid_at_the_start, "of the common start"),
+    ("units.steps", "a common start that paid", "shop unknown", paid_at_the_start, "of what is known"),
+    ("units.steps", "a first state that is not the last", "start first", put(0, "units", "steps", 2), "not the last"),
+    ("units.steps", "a first state with a choice", "start differs", put(0, "units", "steps", 2), "actions differ"),
+    (
+        "units.steps",
+        "a first state of unknown rewards",
+        "start unknown",
+        put(0, "units", "steps", 2),
+        "start that pays",
+    ),
+    (
+        "ledger.start",
+        "other probabilities than were seen",
+        "step starts",
+        put(0, "start", [hexed(x) for x in (1e-9, 1e-9, 1 - 2e-9)]),
+        "others than their declared probabilities",
+    ),
     ("units.low", "above high", "losses", put(0, "units", "low", hexed(4.5)), "units"),
     ("units.high", "as low as low", "losses", put(0, "units", "high", hexed(-10.0)), "units"),
     ("ledger.units", "none", "losses", put(0, "units", None), "steps|low"),

@@ -121,16 +121,18 @@ def test_an_agent_that_keeps_no_floor_is_not_checked():
 
 
 def test_where_it_is_not_checked_an_explanation_says_so():
-    """Counts made by hand, and those of a simulated world, which is stationary by construction."""
+    """Counts made by hand, and those of a simulated world, which is stationary by construction. Those of no episodes,
+    to which somebody adds, are checked."""
     world = sf.world("dosing")
     mine = sf.EpsMix(world.problem, world.baseline, world.suggested_floor, pooled=True)
     run = sf.simulate(world, mine, 50, seed=0)
-    for counts in (run.counts, sf.Counts.zeros(world.problem, pooled=True)):
+    by_hand = sf.Counts(np.zeros((world.S, world.A, world.S), dtype=np.int64), H=world.H, s1=world.s1)
+    for counts in (run.counts, by_hand):
         assert counts.steps is None
         assert "the dynamics do not depend on the step (counts are pooled; not checked)" in mine.plan(counts).explain()
     # What was kept apart before is dropped by a simulation that goes on from it.
     first = sf.Counts.zeros(world.problem, pooled=True)
-    first.keep_steps()
+    assert "(counts are pooled; compared as they come" in mine.plan(first).explain()
     assert first.steps is not None and sf.simulate(world, mine, 5, seed=1, counts=first).counts.steps is None
 
 
@@ -228,9 +230,10 @@ def log_of(tide, path, episodes=300):
     return path
 
 
-@pytest.mark.parametrize("states", [["--states", "2"], []])
+@pytest.mark.parametrize("states", [["--states", "2"], [], ["--states", "2", "--start", "0", "--method", "vi-lcb"]])
 def test_the_command_refuses_a_log_whose_steps_are_not_alike(states, tmp_path, monkeypatch, capsys):
-    """With exit code 3; also where states were not declared, and first visits count as the unseen state."""
+    """With exit code 3; also where states were not declared, and first visits count as the unseen state; and by a
+    method that counts step by step."""
     for tide, code in ((0.15, 3), (0.0, 0)):
         path, out = log_of(tide, tmp_path / "log.csv"), tmp_path / f"baseline{tide}.npz"
         words = ["baseline", str(path), "--stationary", "--reward-range", "0", "1", *states, "--out", str(out)]

@@ -23,7 +23,7 @@ def unfenced(text):
 
 def exists(name, page):
     """Is it there, seen from the top, from the package or from the page? A bare name may be anywhere in the package."""
-    places = (ROOT, ROOT / "tests", PACKAGE, PACKAGE / "numerics", PACKAGE / "studies", page.parent)
+    places = (ROOT, ROOT / "tests", PACKAGE, PACKAGE / "studies", page.parent)
     if any((place / name).exists() for place in places):
         return True
     return "/" not in name and any(PACKAGE.rglob(name))

@@ -3,7 +3,9 @@
 Each test has the reader that guesses beside it, and a truth that is known: what it made of the same file was false.
 """
 
+import codecs
 import csv
+import gzip
 import json
 import random
 import re
@@ -386,7 +388,7 @@ def test_a_flag_is_0_or_1(tmp_path, flag):
     made = tmp_path / "log.parquet"
     duckdb.sql(f"COPY (SELECT * FROM read_csv('{path}')) TO '{made}'")
     for each in (path, made):
-        with pytest.raises(sf.InvalidLog, match=f"column 'terminated' is {flag} in a row, expected true or false"):
+        with pytest.raises(sf.InvalidLog, match=f"log.(csv, row 1|parquet): column 'terminated' is {flag}, expected"):
             sf.count_log(each)
 
 
@@ -397,3 +399,41 @@ def test_rewards_whose_sums_overflow_are_refused(tmp_path):
         with pytest.raises(sf.InvalidLog, match=r"beyond 1e\+100"):
             call(path)
     assert not sf.check_log(path).usable
+
+
+def lines(path, *values):
+    """Episodes of one step, whose column `terminated` has these values."""
+    rows = [f"{k},0,0,0,1,0,{value}" for k, value in enumerate(values)]
+    path.write_text("\n".join(["episode,step,state,action,reward,next_state,terminated", *rows]) + "\n")
+    return path
+
+
+def test_flags_of_two_kinds_are_refused_with_both_rows(tmp_path):
+    with pytest.raises(
+        sf.InvalidLog, match=r"row 3: column 'terminated' is '1', of another kind than 'true' in .*row 1"
+    ):
+        sf.count_log(lines(tmp_path / "log.csv", "true", "false", "1"), reward_range=(0, 1))
+    with pytest.raises(sf.InvalidLog, match="column 'terminated' is nowhere written"):
+        sf.count_log(lines(tmp_path / "log.csv", "", ""), reward_range=(0, 1))
+    assert sf.count_log(lines(tmp_path / "log.csv", "true", "FALSE"), reward_range=(0, 1)).episodes == 2  # control
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])
+def test_json_lines_may_have_the_mark_of_utf_8_and_no_half_characters(ending, tmp_path):
+    path, row = (
+        tmp_path / f"log{ending}",
+        '{"episode":1,"step":%d,"state":"%s","action":0,"reward":1,"next_state":"a"}\n',
+    )
+    packed = gzip.compress if ending.endswith(".gz") else bytes
+    path.write_bytes(packed(codecs.BOM_UTF8 + (row % (0, "a") + row % (1, "a")).encode()))
+    assert sf.count_log(path).rows == sf.check_log(path).rows == 2
+    path.write_bytes(packed((row % (0, "a") + row % (1, "\\ud800")).encode()))
+    with pytest.raises(sf.InvalidLog, match="line 2 has half a character"):
+        sf.count_log(path)
+
+
+def test_bandit_logs_whose_episodes_end_may_be_stationary(tmp_path):
+    """With one step nothing is shared. It was refused: "0 is not in the range of rewards (0.0, 1.0)"."""
+    log = sf.count_log(lines(tmp_path / "log.csv", *["1"] * 99), states=1, actions=1, reward_range=(0, 1))
+    problem = log.problem(stationary=True)
+    assert problem.stationary and sf.robust_vi(log.counts.pool(), problem, 0.05).lower > 0.6

@@ -19,12 +19,18 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import AnyArray, Floats
-from surefoot.errors import InvalidFile
+from surefoot.errors import InvalidFile, PremiseContradicted
 from surefoot.model.problem import Problem
 from surefoot.model.steps import added_steps
 from surefoot.model.units import Units
 
 ALPHA = 0.01  # of its own: no part of delta
+FALSE_TABLE = "the declared table of rewards is not what the process pays on average"
+ADVICE = "Correct the table; or leave it out, and learn the rewards."
+AT_THE_END = (
+    " Where a reward depends on the next state, an end has an entry of its own, also at the last step: hold it against "
+    "docs/gymnasium.md, What counts as an end."
+)
 LARGEST_STAKE, STAKES = 0.9, 12  # in parts of the most that can be lost; each stake is half of the one before
 LEAST_LOSS = 1e-3  # times H: where the table allows no loss at all, a stake is finite
 MARGIN = 2.0  # times H and `rounding`: more than the rounding errors of D, from which less at each step is left out
@@ -120,3 +126,22 @@ class TableWatch:
             raise InvalidFile(f"{path}: table_watch is not as it was written. The file is damaged: restore a copy.")
         log_wealth = state[len(STATE) :].reshape(self.log_wealth.shape)
         return replace(self, log_wealth=log_wealth, episodes=int(state[0]), total=float(state[1]))
+
+
+def advice(problem: Problem) -> str:
+    """Return what to do where the table of this problem is false."""
+    return ADVICE + (AT_THE_END if problem.pays_by_next else "")
+
+
+def require_as_declared(bets: AnyArray | None, problem: Problem) -> None:
+    """Refuse counts whose rewards contradict the declared table. None: nothing was held against it."""
+    table = None if bets is None else TableWatch.on(problem)
+    if table is None or bets is None:
+        return
+    watch = table.restored("these counts", bets)
+    if watch.contradicted:
+        raise PremiseContradicted(
+            f"{FALSE_TABLE[0].upper()}{FALSE_TABLE[1:]}: what was certified from it is void. In {watch.episodes:,} "
+            f"episodes {watch.found}. If the table were true, the probability of ever seeing so much against it would "
+            f"be at most {ALPHA:g}. {advice(problem)}"
+        )
