@@ -27,6 +27,7 @@ from surefoot.bounds.model import margin
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.evidence.counts import Counts
 from surefoot.model.policy import EpisodicMixture, check_policy, one_hot
+from surefoot.model.transitions import MOST_IN_A_TABLE
 
 
 class Decision(NamedTuple):
@@ -347,6 +348,12 @@ class SpliceAgent(AgentByName):
             returns=known.returns,
             rule=self.rule,
         )
+
+    @property
+    def has_all_slots(self) -> bool:
+        """Does each candidate have values of its own, whatever the evidence is?"""
+        few = len(self.h0) <= 3 or self.problem.S <= MOST_IN_A_TABLE or isinstance(self.bounds, Bernstein)
+        return few and self.problem.S < kernels.LONG
 
     def slots(self, evidence: "kernels.Evidence") -> Ints:
         """The candidates that have values of their own. With balls over lists, splices between the first and the

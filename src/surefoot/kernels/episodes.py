@@ -204,14 +204,16 @@ def run_episodes(
     uniforms: Uniforms,
     work: Workspace,
     loop_state: LoopState,
-) -> None:
-    """Play `episodes` more episodes, with a plan before each."""
+) -> int:
+    """Play so many more episodes, with a plan before each, as long as counts have room. Return how many were played."""
     evidence, splices, start = inputs.evidence, inputs.splices, inputs.start
     returns, rule = inputs.returns, inputs.rule
     pi_b, numbers, values = splices.pi_b, loop_state.numbers, loop_state.values
     A = pi_b.shape[2]
     pi_bar, mixed, episode = work.pi_bar, work.mixed, work.episode
-    for _ in range(episodes):
+    for done in range(episodes):
+        if not has_room(evidence.n_sas, pi_b.shape[0]):
+            return done
         make_plan(world, inputs, work, loop_state)
         source, rho = numbers[SOURCE], values[RHO]
         by_baseline = source == BASELINE
@@ -240,6 +242,7 @@ def run_episodes(
         if by_baseline:
             count_return(returns.seen, episode.paid)
         numbers[SINGLE] = 1
+    return episodes
 
 
 class ActivePlan(NamedTuple):

@@ -14,6 +14,9 @@ from surefoot.model.successors import Successors, offsets
 
 USED, LONGEST, TOTAL = 0, 1, 2  # of CountLists.sizes
 FIRST_ROOM = 2
+# H more transitions use at most H (4 longest + 6) of the arena: k of them in a list of size s use 4 (s + k) + 2,
+# because its room doubles.
+EACH, FIRST = 4, 6
 
 
 class CountLists(NamedTuple):
@@ -74,7 +77,7 @@ def add_to_list(lists: CountLists, row: int, pair: int, s_next: int, more: int) 
 
 def lists_have_room(lists: CountLists, H: int) -> bool:
     """Is there room for H more transitions, whichever they are?"""
-    return bool(lists.sizes[USED] + H * max(FIRST_ROOM, 2 * (lists.sizes[LONGEST] + H)) <= lists.state.shape[0])
+    return bool(lists.sizes[USED] + H * (EACH * lists.sizes[LONGEST] + FIRST) <= lists.state.shape[0])
 
 
 def with_room(lists: CountLists, H: int) -> CountLists:
@@ -98,7 +101,7 @@ def lists_from(entries: Entries, shape: tuple[int, int], S: int, H: int = 0) -> 
     visits = np.zeros(shape[0] * shape[1], dtype=n.dtype)
     np.add.at(visits, place, n)
     longest = int(size.max(initial=0))
-    length = max(1, 2 * len(state), len(state) + H * max(FIRST_ROOM, 2 * (longest + H)))
+    length = max(1, 2 * len(state), len(state) + H * (EACH * longest + FIRST))
     arena, counts = np.zeros(length, dtype=np.int64), np.zeros(length, dtype=n.dtype)
     arena[: len(state)], counts[: len(state)] = state, n
     at, size = offsets(size)[:-1].reshape(shape), size.reshape(shape)

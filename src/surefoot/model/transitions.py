@@ -29,6 +29,7 @@ MOST_IN_A_TABLE = 64  # states
 LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
 MOST_SHOWN = 2**27  # numbers of a table that is made of lists: a gigabyte
 
+AHEAD = 32  # episodes for which there is room in a new arena
 Shape: TypeAlias = tuple[int, int, int]  # rows, S, A
 
 
@@ -175,9 +176,9 @@ class Lists:
         return table.reshape(rows, S, A, S)
 
     def make_room(self, steps: int) -> None:
-        """Take a larger arena, in place, where there is no room for so many transitions."""
+        """Take an arena with room for many more, in place, where there is no room for so many transitions."""
         if not lists_have_room(self.lists, steps):
-            self.lists = with_room(self.lists, steps)
+            self.lists = with_room(self.lists, AHEAD * steps)
 
     def add(self, row: Ints, states: Ints, actions: Ints, states_next: Ints) -> None:
         """Count these transitions, in place."""

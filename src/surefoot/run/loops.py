@@ -29,7 +29,7 @@ from surefoot.evidence.episode import Episode
 from surefoot.model.origin import Range, with_range
 from surefoot.model.policy import EpisodicMixture, check_policy, draw
 from surefoot.model.problem import Problem
-from surefoot.model.transitions import MOST_IN_A_TABLE, Lists
+from surefoot.model.transitions import Lists
 from surefoot.run.blocks import draw_block
 from surefoot.run.run import add_episode, check_step
 from surefoot.run.setup import Measured, RunSetup, Seed, new_tally
@@ -231,6 +231,15 @@ def ready_to_count(arrays: "kernels.CountArrays", counts: Counts, H: int) -> "ke
     return arrays
 
 
+def ready_to_plan(inputs: "kernels.PlanInputs", counts: Counts, H: int) -> "kernels.PlanInputs":
+    """Return the inputs of plans from these counts, which have room for another episode of H steps."""
+    if isinstance(counts.transitions, Lists):
+        counts.transitions.make_room(H)
+        evidence: Any = inputs.evidence
+        return inputs._replace(evidence=evidence._replace(n_sas=counts.transitions.for_kernels))
+    return inputs
+
+
 def active_plan_from(plan: Plan, measured: Measured, problem: Problem) -> "kernels.ActivePlan":
     """Return a plan as the kernels read it."""
     policy: Any = plan.policy
@@ -265,13 +274,14 @@ def fused(context: RunContext) -> Iterator[int]:
     done, chunk = 0, 1  # one episode first, so that compiling does not count as its speed
     while done < setup.episodes:
         started = time.perf_counter()
-        kernels.run_episodes(
+        inputs = ready_to_plan(inputs, counts, problem.H)
+        played = kernels.run_episodes(
             true_world, known_rewards, inputs, context.tally, setup.level, chunk, uniforms, work, loop_state
         )
         speed = CHUNK_SECONDS / max(time.perf_counter() - started, 1e-9)
         growth = min(10.0, speed) if done else 1.0
-        done += chunk
-        counts.episodes += chunk
+        done += played
+        counts.episodes += played
         chunk = max(1, min(context.until_checkpoint(done), int(chunk * growth)))
         yield done
 
@@ -343,11 +353,16 @@ def loop_for(agent: CountingAgent, ledger: str | Path | None = None) -> Loop:
     """Return the fastest loop for this agent.
 
     The fused loop plans as SpliceAgent does: an agent with a plan or an explorer of its own is asked for its plans, and
-    so is one whose plans are written to a ledger, or whose counts are lists: a plan takes long then, and a call little.
+    so is one whose plans are written to a ledger, or whose candidates share a slot.
     """
     if agent.draws_whole_blocks:
         return block_by_block
-    small = agent.problem.S <= MOST_IN_A_TABLE
-    if isinstance(agent, SpliceAgent) and agent.plans_itself and agent.explorer is None and ledger is None and small:
+    if (
+        isinstance(agent, SpliceAgent)
+        and agent.plans_itself
+        and agent.explorer is None
+        and ledger is None
+        and agent.has_all_slots
+    ):
         return fused
     return plan_by_plan
