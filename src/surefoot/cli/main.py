@@ -26,6 +26,7 @@ from surefoot.cli.console import (
 from surefoot.cli.forecasts import forecast
 from surefoot.cli.guards import guard
 from surefoot.cli.logs import baseline, logs, show
+from surefoot.cli.options import Json, Sizes
 from surefoot.cli.studies import report, results, run, studies
 from surefoot.errors import InvalidSetting, PremiseContradicted, SurefootError
 
@@ -71,7 +72,7 @@ def demo(
     paper_episodes: Annotated[int, typer.Option(min=1, help="Episodes with the paper's bounds.")] = 100_000_000,
     scale: Annotated[float, typer.Option(help="Factor of the paper's bonus; NOT CERTIFIED unless it is 1.")] = 1.0,
     out: Annotated[Path, typer.Option(help="Where the figure goes: .png, .svg or .pdf.")] = Path("surefoot-demo.png"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show StepMix, EpsMix and BPI-UCBVI with sharp certificates and with the paper's bounds, side by side."""
     from surefoot.cli import demo as first_look
@@ -108,7 +109,7 @@ def demo(
 @app.command()
 def worlds(
     name: Annotated[str | None, typer.Argument(help="A world to describe.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List all worlds with their optimum, usual baseline and floor; or describe one of them."""
     from dataclasses import asdict
@@ -157,14 +158,12 @@ def try_(
     pooled: Annotated[bool, typer.Option(help="Pool counts over steps (in stationary worlds).")] = False,
     episodes: Annotated[int, typer.Option(min=1, help="How many episodes each agent plays.")] = 100_000,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the draws.")] = 0,
-    size: Annotated[
-        list[str] | None, typer.Option("--set", help="A size of the world, such as S=8; repeatable.")
-    ] = None,
+    size: Sizes = None,
     out: Annotated[Path | None, typer.Option(help="Also draw a figure: .png, .svg or .pdf.")] = None,
     ledger: Annotated[
         Path | None, typer.Option(help="Write every plan of the one agent to this file, for `surefoot certify`.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Run agents in one of the worlds, beside the one that is always optimistic, and print the table of `demo`."""
     from surefoot.cli.tables import print_runs, print_task, rows

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from surefoot.cli.console import INTERRUPTED, echo, echo_json, end_by_promises, say, warn
+from surefoot.cli.options import Json
 from surefoot.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def studies(
     name: Annotated[str | None, typer.Argument(help="A study to describe.")] = None,
     toml: Annotated[bool, typer.Option("--toml", help="Print its file: copy it, change a line, run it.")] = False,
     fields: Annotated[bool, typer.Option("--fields", help="Print every field that a study's file may have.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List the studies there are, the paper's and ours; or describe one; or say how a study's file is written."""
     from surefoot.studies.spec.fields import REQUIRED
@@ -249,7 +250,7 @@ def results(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of results, or a folder of such folders.")],
     sql: Annotated[str | None, typer.Option(help="A query over the tables summary, trials, curves and traces.")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the answer: .csv, .parquet or .json.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print the results of a study: a table with a row for each cell; or ask in SQL, over every trial.
 
