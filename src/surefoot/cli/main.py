@@ -77,6 +77,7 @@ def demo(
     """Show StepMix, EpsMix and BPI-UCBVI with sharp certificates and with the paper's bounds, side by side."""
     from surefoot.cli import demo as first_look
     from surefoot.cli.tables import print_runs, print_values, rows
+    from surefoot.run.by_name import values_of
     from surefoot.show.figures import plot_sides, require_target
 
     require_target(out)
@@ -84,26 +85,25 @@ def demo(
     if not sides:
         warn("Interrupted before the first episode.")
         raise typer.Exit(INTERRUPTED)
-    first = sides[0].runs[0]
-    facts = {"floor": first.floor, "baseline": first.baseline, "optimum": first.optimum}
+    everyone = [run for _, runs in sides for run in runs]
+    facts = values_of(everyone)
     if as_json:
         about = {"setting": first_look.SETTING, "delta": first_look.DELTA, "seed": seed, "figure": str(out)}
-        table = [{"bounds": side.title, **row} for side in sides for row in rows(side.runs)]
+        table = [{"bounds": title, **row} for title, runs in sides for row in rows(runs)]
         echo_json({**about, **facts, "rows": table})
     else:
         say(f"{first_look.SETTING}. {first_look.STORY}")
         echo("Returns lie in 0..8.")
         print_values(facts)
-        for side in sides:
-            echo(f"\n{side.title}, {side.runs[0].episodes:,} episodes")
-            print_runs(side.runs)
+        for title, runs in sides:
+            echo(f"\n{title}, {runs[0].episodes:,} episodes")
+            print_runs(runs)
     plot_sides(sides, out, title=first_look.SETTING)
     if not as_json:
         echo(f"Figure: {out}")
-    if sides[-1].runs[-1].interrupted:
+    if everyone[-1].interrupted:
         warn("Interrupted: runs that had not begun were left out.")
-        raise typer.Exit(INTERRUPTED)
-    _end_by_runs([run for side in sides for run in side.runs])
+    _end_by_runs(everyone)
 
 
 @app.command()
@@ -193,12 +193,12 @@ def try_(
         plot_returns(runs, out, title=world.name)
     if ledger is not None and not as_json:
         echo(f"Ledger: {ledger} (check it with `surefoot certify {ledger}`)")
-    if runs[-1].interrupted:
-        raise typer.Exit(INTERRUPTED)
     _end_by_runs(runs)
 
 
 def _end_by_runs(runs: "Sequence[Run]") -> None:
+    if runs[-1].interrupted:
+        raise typer.Exit(INTERRUPTED)
     agents = [run.agent for run in runs if run.promise_broken or run.alarm is not None]
     end_by_promises(agents, f"{', '.join(agents)} broke the promise (or an alarm was raised). See the table.")
 

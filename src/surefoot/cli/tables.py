@@ -23,63 +23,57 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
     Returns and regret are in the user's units. Programs read these keys: they keep their names.
     """
-    table: list[dict[str, Any]] = []
-    known = next((run for run in runs if run.baseline is not None), None)
-    if known is not None and known.baseline is not None and known.optimum is not None:
-        below = known.floor is not None and known.baseline < known.floor - VIOLATION_TOLERANCE
-        if known.budget is not None and known.baseline_cost is not None:
-            below = known.baseline_cost > known.budget + VIOLATION_TOLERANCE
-        violations = known.episodes if below else 0
-        table.append(
-            {
-                "agent": "baseline alone",
-                "episodes": known.episodes,
-                "violations": None if known.violations is None else violations,
-                "regret": known.episodes * (known.optimum - known.baseline),
-                "mean_return": known.baseline,
-                "smallest_return": known.baseline,
-                "first_off_baseline": None,
-                "first_optimistic": None,
-                "seconds": None,
-                "smallest_sum": _smallest(known),
-                "knows_baseline_value": None,
-                "cost": known.baseline_cost,
-                "promise": "none needed: it is what you have today",
-                "interrupted": False,
-                "alarm": None,
-            }
-        )
-    for run in runs:
-        table.append(
-            {
-                "agent": run.agent,
-                "episodes": run.episodes,
-                "violations": run.violations,
-                "regret": run.regret,
-                "mean_return": run.mean_value,
-                "smallest_return": run.min_value,
-                "first_off_baseline": run.off_baseline,
-                "first_optimistic": run.first_optimistic,
-                "seconds": run.seconds,
-                "smallest_sum": run.min_cumulative,
-                "knows_baseline_value": "yes" if run.knows_baseline_value else "no",
-                "cost": run.max_cost,
-                "promise": run.promise_in_words,
-                "interrupted": run.interrupted,
-                "alarm": None if run.alarm is None else str(run.alarm),
-            }
-        )
-    return table
+    known = [run for run in runs if run.baseline is not None and run.optimum is not None]
+    return [_baseline_row(run) for run in known[:1]] + [
+        {
+            "agent": run.agent,
+            "episodes": run.episodes,
+            "violations": run.violations,
+            "regret": run.regret,
+            "mean_return": run.mean_value,
+            "smallest_return": run.min_value,
+            "first_off_baseline": run.off_baseline,
+            "first_optimistic": run.first_optimistic,
+            "seconds": run.seconds,
+            "smallest_sum": run.min_cumulative,
+            "knows_baseline_value": "yes" if run.knows_baseline_value else "no",
+            "cost": run.max_cost,
+            "promise": run.promise_in_words,
+            "interrupted": run.interrupted,
+            "alarm": None if run.alarm is None else str(run.alarm),
+        }
+        for run in runs
+    ]
 
 
-def _smallest(run: Run) -> float | None:
-    """Return the smallest sum of the baseline alone: of its first episode or, if it is below the floor, of all."""
+def _baseline_row(run: Run) -> dict[str, Any]:
+    """Return the row of the baseline alone, in as many episodes. Its smallest sum is that of its first episode or, if
+    it is below the floor, of all."""
+    assert run.baseline is not None
+    assert run.optimum is not None
     margin = None
     if run.budget is not None and run.baseline_cost is not None:
         margin = run.budget - run.baseline_cost
-    elif run.floor is not None and run.baseline is not None:
+    elif run.floor is not None:
         margin = run.baseline - run.floor
-    return None if margin is None else min(margin, run.episodes * margin)
+    below = margin is not None and margin < -VIOLATION_TOLERANCE
+    return {
+        "agent": "baseline alone",
+        "episodes": run.episodes,
+        "violations": None if run.violations is None else run.episodes * below,
+        "regret": run.episodes * (run.optimum - run.baseline),
+        "mean_return": run.baseline,
+        "smallest_return": run.baseline,
+        "first_off_baseline": None,
+        "first_optimistic": None,
+        "seconds": None,
+        "smallest_sum": None if margin is None else min(margin, run.episodes * margin),
+        "knows_baseline_value": None,
+        "cost": run.baseline_cost,
+        "promise": "none needed: it is what you have today",
+        "interrupted": False,
+        "alarm": None,
+    }
 
 
 class Column(NamedTuple):
