@@ -123,14 +123,6 @@ def test_a_reward_outside_the_range_is_refused_by_the_learner(reward):
     assert learner.counts.n_sas.sum() == 0
 
 
-def test_stationarity_is_a_premise_that_must_be_said():
-    table = {"rewards": np.zeros((6, 6)), "reward_range": (0, 1), "start": 0}
-    env = Die()
-    del env.P
-    assert not sf.from_gymnasium(env, horizon=3, **table).stationary
-    assert sf.from_gymnasium(env, horizon=3, stationary=True, **table).stationary
-
-
 def test_a_live_run_with_a_floor_does_not_say_that_it_has_none():
     env = Die()
     del env.P
