@@ -236,17 +236,19 @@ def _level(grounds: Grounds, floor: float | None, kappa: float | None) -> tuple[
         raise InvalidSetting("Give either --floor or --kappa: the floor is the baseline's value minus kappa.")
     if kappa is not None and kappa <= 0.0:
         raise InvalidSetting(f"kappa is {kappa:g}, expected how far the baseline is above the floor, > 0.")
-    if grounds.world is None and grounds.counts is None:
-        if kappa is None:
-            raise InvalidSetting(
-                f"{grounds.called} shows no model: nobody knows what a baseline is worth there. Give --kappa, a guess "
-                "of how far it is above the floor."
-            )
-        return grounds.problem.lowest, kappa
+    modelled = grounds.world is not None or grounds.counts is not None
     if kappa is not None:
-        level = baseline_in(grounds.problem, grounds.baseline, world=grounds.world, counts=grounds.counts) - kappa
-        grounds.problem.level(level, "baseline - kappa")
-        return level, None
-    if floor is None and grounds.floor is None:
+        if not modelled:
+            return grounds.problem.lowest, kappa
+        below = baseline_in(grounds.problem, grounds.baseline, world=grounds.world, counts=grounds.counts) - kappa
+        grounds.problem.level(below, "baseline - kappa")
+        return below, None
+    if not modelled:
+        raise InvalidSetting(
+            f"{grounds.called} shows no model: nobody knows what a baseline is worth there. Give --kappa, a guess "
+            "of how far it is above the floor."
+        )
+    level = grounds.floor if floor is None else floor
+    if level is None:
         raise InvalidSetting("Give --floor, in the units of the rewards, or --kappa.")
-    return floor if floor is not None else float(grounds.floor or 0.0), None
+    return level, None
