@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from surefoot.base.arrays import Floats
 from surefoot.base.ranges import DeclaredRange
 from surefoot.base.validation import as_floats, require_finite, require_integer, require_number, where
-from surefoot.errors import InvalidModel, InvalidPolicy, SurefootError
+from surefoot.errors import InvalidModel, InvalidPolicy
 from surefoot.model.names import Name
 from surefoot.model.policy import draw
 from surefoot.model.problem import Problem, require_problem
@@ -33,8 +33,6 @@ from surefoot.worlds.environments import Env, EnvOrId, can_be_flat, make, requir
 from surefoot.worlds.outcomes import Outcomes, rewards_by_next, structure, with_start
 from surefoot.worlds.registry import FAMILIES, Size, world
 from surefoot.worlds.tabular_mdp import TabularMDP
-
-Transition = tuple[float, int, float, bool]
 
 
 class Coder:
@@ -157,12 +155,7 @@ def from_gymnasium(
         )
     if isinstance(made.unwrapped, TabularEnv):
         return named(_own(made.unwrapped, H), names)
-    try:
-        return named(_world(made, coder, P, H, declared, unit), names)
-    except (TypeError, KeyError, IndexError, ValueError) as reason:
-        if isinstance(reason, SurefootError):
-            raise
-        raise InvalidModel(f"P is not a table of (probability, next state, reward, terminated): {reason}") from None
+    return named(_world(made, coder, P, H, declared, unit), names)
 
 
 def true_model(env: Env, problem: Problem, steps: int) -> TabularMDP | None:
@@ -264,14 +257,21 @@ def _all_outcomes(
 ) -> Iterator[tuple[int, int, float, float]]:
     """Yield pair, next state, probability and reward of every outcome, those of the absorbing state last."""
     declared = None if reward_range is None else DeclaredRange(*reward_range)
-    for s in range(coder.n):
-        for a in range(coder.A):
-            for p, s_next, reward, terminated in _outcomes(P, coder, s, a):
-                if declared is not None and not declared.admits(reward):
-                    outside = f"outside the declared reward_range ({declared.low:g}, {declared.high:g})"
-                    pair = f"P[{s + coder.first_state}][{coder.action(a)}]"
-                    raise InvalidModel(f"{pair} pays {reward:g}, {outside}. Widen it.")
-                yield s * coder.A + a, coder.absorbing_state if terminated else coder.state(s_next), p, reward
+    for s, a in np.ndindex(coder.n, coder.A):
+        pair = f"P[{s + coder.first_state}][{coder.action(a)}]"
+        try:
+            rows = P[s + coder.first_state][coder.action(a)]
+            outcomes = [(float(p), s_next, float(reward), bool(ended)) for p, s_next, reward, ended in rows]
+        except (LookupError, TypeError, ValueError) as reason:
+            raise InvalidModel(
+                f"{pair} is missing or not a list of (probability, next state, reward, terminated): "
+                f"{type(reason).__name__}: {reason}."
+            ) from None
+        for p, s_next, reward, terminated in outcomes:
+            if declared is not None and not declared.admits(reward):
+                outside = f"outside the declared reward_range ({declared.low:g}, {declared.high:g})"
+                raise InvalidModel(f"{pair} pays {reward:g}, {outside}. Widen it.")
+            yield s * coder.A + a, coder.absorbing_state if terminated else coder.state(s_next), p, reward
     for a in range(coder.A):
         yield coder.absorbing_state * coder.A + a, coder.absorbing_state, 1.0, 0.0
 
@@ -280,17 +280,6 @@ def _structure(coder: Coder, several: bool) -> Any:
     """Return the support that follows from how a problem of this environment is built."""
     S, start = coder.n + 1 + several, coder.start if several else None
     return structure(S, coder.A, coder.absorbing_state, start, dense=coder.n <= MOST_IN_A_TABLE)
-
-
-def _outcomes(P: Mapping[int, Any], coder: Coder, s: int, a: int) -> Sequence[Transition]:
-    """Return the outcomes of a pair by P, which has the form of Gymnasium's toy environments."""
-    try:
-        return [(p, s_next, reward, ended) for p, s_next, reward, ended in P[s + coder.first_state][coder.action(a)]]
-    except (LookupError, TypeError, ValueError) as reason:
-        raise InvalidModel(
-            f"P[{s + coder.first_state}][{coder.action(a)}] is missing or not a list of (probability, next state, "
-            f"reward, terminated): {type(reason).__name__}: {reason}."
-        ) from None
 
 
 def _start_distribution(env: Env, coder: Coder) -> Floats:
