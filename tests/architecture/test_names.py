@@ -46,7 +46,7 @@ def trees():
 
 
 def test_no_global_randomness_and_no_catch_all_arguments():
-    checked_by_name = {"freeze", "world", "build"}  # fields of a record; sizes of a family, refused if unknown
+    checked_by_name = {"freeze", "world", "build", "command"}  # fields; sizes of a family, refused if unknown; options
     found = []
     for path, tree in trees():
         for node in ast.walk(tree):

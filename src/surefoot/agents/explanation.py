@@ -4,6 +4,7 @@ It says how delta is spent, what was proved by what, which pairs bind, and what 
 the fields of a plan and of its grounds; here they are only put into sentences.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -117,28 +118,30 @@ def explanation(plan: Plan, grounds: SpliceGrounds) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _shown(grounds: SpliceGrounds, value: float) -> str:
-    """Return a rescaled value as text, in the user's units."""
-    return f"{grounds.agent.problem.units.to_user(value):.6g}"
+def _user(grounds: SpliceGrounds, value: float) -> float:
+    """Return a rescaled value in the user's units."""
+    return grounds.agent.problem.units.to_user(value)
 
 
 def _proved(grounds: SpliceGrounds, value: float) -> str:
     """Return a rescaled lower value as text, in the user's units and not rounded up."""
-    return at_least(grounds.agent.problem.units.to_user(value))
+    return at_least(_user(grounds, value))
+
+
+def _with_unit(grounds: SpliceGrounds, number: str) -> str:
+    """Return a number with the name of its unit, if it has one."""
+    return f"{number} {grounds.agent.problem.units.name}".rstrip()
 
 
 def _verdict(plan: Plan, grounds: SpliceGrounds) -> str:
     agent, what = grounds.agent, _next(plan, grounds)
     if agent.rule.floor == -np.inf:
-        no_floor = "This agent keeps no floor."
-        if not agent.bounds.certified:
-            return f"Next: {what}. {_scaled(grounds)}. {no_floor}"
-        return f"Next: {what}. {no_floor}"
+        scaled = "" if agent.bounds.certified else f" {_scaled(grounds)}."
+        return f"Next: {what}.{scaled} This agent keeps no floor."
     first = f"Next: {what} (in the paper's symbols: h = {plan.h} of {agent.problem.H}, rho = {plan.rho:.4g})."
     if plan.safety == "NOT CERTIFIED":
         return f"{first}\n{_scaled(grounds)}. Nothing is proved, neither of this policy nor of any other."
-    unit = f" {agent.problem.units.name}".rstrip()
-    top = f"No policy is worth more than {at_most(plan.upper)}{unit}."
+    top = f"No policy is worth more than {_with_unit(grounds, at_most(plan.upper))}."
     return f"{first}\n{_safety(plan, grounds)}. {top}\nBaseline above the floor: {grounds.premise}."
 
 
@@ -163,31 +166,26 @@ def _scaled(grounds: SpliceGrounds) -> str:
 
 def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
     """Return why the floor is kept, or on what condition."""
-    agent, shown = grounds.agent, _shown(grounds, grounds.floor)
-    unit = f" {agent.problem.units.name}".rstrip()
-    relative = isinstance(agent.floor, BaselineFloor)
-    shown = f"{shown} {agent.problem.units.name}".rstrip()
-    floor = f"{agent.floor_text}'s value (a floor of at most {shown})" if relative else f"the floor of {shown}"
+    agent, relative = grounds.agent, isinstance(grounds.agent.floor, BaselineFloor)
+    level = _with_unit(grounds, f"{_user(grounds, grounds.floor):.6g}")
+    floor = f"{agent.floor_text}'s value (a floor of at most {level})" if relative else f"the floor of {level}"
+    proved = _with_unit(grounds, _proved(grounds, grounds.lower))
     if plan.safety == "certified":
         if relative and plan.source == "baseline":
             return "Certified by definition: the floor is measured from the baseline itself"
-        kept = f"{floor} is kept"
+        worth = f"{proved}, and {floor} is kept"
         if relative and grounds.lower < grounds.floor:
-            kept += ": what is lost against the baseline is bounded itself, whatever both are worth"
-        proved = f"{_proved(grounds, grounds.lower)}{unit}, and {kept}"
+            worth += ": what is lost against the baseline is bounded itself, whatever both are worth"
         if not relative and grounds.lower == grounds.floor:  # in six digits it might be below it
-            proved = floor
+            worth = floor
         return (
-            f"Certified: on an event of probability at least {1 - agent.delta_in_all:g} this is worth at least {proved}"
+            f"Certified: on an event of probability at least {1 - agent.delta_in_all:g} this is worth at least {worth}"
         )
     if not grounds.counts.claimed:
-        return (
-            f"Trusted, not certified: {UNCLAIMED}. If they are of this problem, this is worth at least "
-            f"{_proved(grounds, grounds.lower)}{unit}"
-        )
+        return f"Trusted, not certified: {UNCLAIMED}. If they are of this problem, this is worth at least {proved}"
     return (
-        f"Trusted, not certified: nothing in the data proves {floor} yet; what is proved is "
-        f"{_proved(grounds, grounds.lower)}{unit}. It rests on the premise that the baseline is above the floor"
+        f"Trusted, not certified: nothing in the data proves {floor} yet; what is proved is {proved}. It rests on the "
+        "premise that the baseline is above the floor"
     )
 
 
@@ -195,12 +193,11 @@ def _evidence(grounds: SpliceGrounds) -> str:
     agent = grounds.agent
     if len(agent.h0) == 1:  # no baseline among the candidates
         return ""
-    counted = grounds.counts
     unit = f" (in {agent.problem.units.name})" if agent.problem.units.name else ""
-    lines = [f"The baseline is worth at least{unit}, after {counted.episodes:,} episodes:"]
-    lines.append(
-        f"  {_proved(grounds, grounds.by_model):>10}  by the model of the dynamics ({type(agent.bounds).__name__})"
-    )
+    lines = [
+        f"The baseline is worth at least{unit}, after {grounds.counts.episodes:,} episodes:",
+        f"  {_proved(grounds, grounds.by_model):>10}  by the model of the dynamics ({type(agent.bounds).__name__})",
+    ]
     if agent.returns is not None:
         lines.append(_by_returns(grounds))
     if agent.certificate is not None:
@@ -212,38 +209,59 @@ def _by_returns(grounds: SpliceGrounds) -> str:
     """Return what the returns of the baseline prove of its value."""
     agent, counts = grounds.agent, grounds.counts
     possible = returns_range(agent.problem, agent.pi_b)
-    within = f"which lie in [{_shown(grounds, possible.lowest)}, {_shown(grounds, possible.highest)}]"
-    by = f"by the returns of {counts.spread_episodes:,} whole baseline episodes, {within}"
+    low, high = (f"{_user(grounds, edge):.6g}" for edge in (possible.lowest, possible.highest))
+    by = f"by the returns of {counts.spread_episodes:,} whole baseline episodes, which lie in [{low}, {high}]"
     unlabelled = int(counts.baseline_returns[0]) - counts.spread_episodes - int(counts.return_weights[OUTSIDE])
     if unlabelled:
         by += f" ({unlabelled:,} more are no evidence: they were not labelled before they began)"
     if isinstance(agent.floor, BaselineFloor):
-        top = at_most(agent.problem.units.to_user(grounds.U))
+        top = at_most(_user(grounds, grounds.U))
         return f"  and at most {top}, by the model and {by}: the floor is measured from there"
     value = "nothing" if grounds.by_returns == -np.inf else _proved(grounds, grounds.by_returns)
     return f"  {value:>10}  {by}"
 
 
+def _that_hold(lines: Iterable[tuple[object, str]]) -> list[str]:
+    """Return the lines whose condition is true."""
+    return [f"  {line}" for holds, line in lines if holds]
+
+
 def _sooner(plan: Plan, grounds: SpliceGrounds) -> str:
     """Return what would prove more from the same episodes, if it is true of the process."""
-    agent, problem = grounds.agent, grounds.agent.problem
+    agent, problem, counts = grounds.agent, grounds.agent.problem, grounds.counts
     if plan.source == "optimistic" or len(agent.h0) == 1:
         return ""
-    lines = []
-    counts, relative = grounds.counts, isinstance(agent.floor, BaselineFloor)
-    if agent.returns is None and isinstance(agent.bounds, KL) and (agent.rule.by_coin or not relative):
-        lines.append("  returns=sf.Returns(): the returns of the baseline's own episodes are evidence, too")
+    by_coin, returns = agent.rule.by_coin, agent.returns
+    sharp = isinstance(agent.bounds, KL) and (by_coin or not isinstance(agent.floor, BaselineFloor))
     learnt = agent.certificate is not None  # from a log, which another policy wrote
-    if agent.returns is not None and counts.logged and not (counts.logged_returns or learnt):
-        lines.append("  agent.with_logged_returns(counts, sf.log_returns(...)), if this baseline wrote the log")
-    if agent.returns is not None and counts.episodes and not (counts.logged or counts.spread_episodes):
-        lines.append("  Episode.of(..., baseline=drawn.baseline): no episode says that the baseline played it")
-    if problem.stationary and not agent.pooled and problem.H > 1:
-        lines.append("  pooled=True: one set of counts for all steps, because the dynamics do not depend on the step")
-    if not problem.knows_support and problem.S > 2:
-        lines.append("  Problem(..., support=mask): next states that are impossible need no evidence")
-    if not agent.rule.by_coin:
-        lines.append("  sf.EpsMix, if the floor need only hold on average over a coin at the start of each episode")
+    lines = _that_hold(
+        (
+            (
+                returns is None and sharp,
+                "returns=sf.Returns(): the returns of the baseline's own episodes are evidence, too",
+            ),
+            (
+                returns and counts.logged and not (counts.logged_returns or learnt),
+                "agent.with_logged_returns(counts, sf.log_returns(...)), if this baseline wrote the log",
+            ),
+            (
+                returns and counts.episodes and not (counts.logged or counts.spread_episodes),
+                "Episode.of(..., baseline=drawn.baseline): no episode says that the baseline played it",
+            ),
+            (
+                problem.stationary and not agent.pooled and problem.H > 1,
+                "pooled=True: one set of counts for all steps, because the dynamics do not depend on the step",
+            ),
+            (
+                not problem.knows_support and problem.S > 2,
+                "Problem(..., support=mask): next states that are impossible need no evidence",
+            ),
+            (
+                not by_coin,
+                "sf.EpsMix, if the floor need only hold on average over a coin at the start of each episode",
+            ),
+        )
+    )
     if not lines:
         return ""
     first = (
@@ -298,65 +316,68 @@ def _binding(plan: Plan, grounds: SpliceGrounds) -> str:
 
 
 def _premises(plan: Plan, grounds: SpliceGrounds) -> str:
-    agent, problem = grounds.agent, grounds.agent.problem
-    lines = ["Taken on trust, checked by nobody:"]
-    lines.append("  the same state and action (and step) always have the same transition probabilities")
-    if agent.pooled:
-        lines.append(f"  the dynamics do not depend on the step (counts are pooled{_alike(problem, grounds.counts)})")
-    if problem.knows_support:
-        used = "" if isinstance(agent.bounds, KL) else " (not used by these bounds)"
-        lines.append(f"  the mask of possible next states{used}")
-    lines += _premises_about_data(agent, grounds.counts)
-    if not problem.one_start:
-        known = "known" if problem.start is not None else "unknown but fixed"
-        lines.append(f"  first states are drawn independently from one distribution, {known}")
-    if agent.returns is not None:
-        lines.append("  baseline episodes were labelled as such before they began, and are of this baseline")
-    if plan.safety == "trusted":
-        lines.append("  the baseline is at or above the floor")
-    lines += _premises_about_counts(grounds.counts)
-    if agent.certificate is not None:
-        lines.append("  what the baseline's certificate rests on: a complete log of this process (docs/logs.md)")
+    agent, problem, counts = grounds.agent, grounds.agent.problem, grounds.counts
+    sharp, certificate, origin = isinstance(agent.bounds, KL), agent.certificate, counts.origin
+    by_next = ", by next state," if problem.pays_by_next else ""
+    known = "known" if problem.start is not None else "unknown but fixed"
+    made = "" if counts.logged_returns else " (the baseline may have been made from it)"
+    lines = _that_hold(
+        (
+            (True, "the same state and action (and step) always have the same transition probabilities"),
+            (
+                agent.pooled,
+                f"the dynamics do not depend on the step (counts are pooled{_alike(problem, counts)})",
+            ),
+            (
+                problem.knows_support,
+                f"the mask of possible next states{'' if sharp else ' (not used by these bounds)'}",
+            ),
+            (True, "every episode played is counted once, in order, and none is left out because of how it went"),
+            (sharp, "the prior, mask, ranges and coding of states were not chosen by looking at the data"),
+            (not sharp and len(agent.h0) > 1, "the baseline was fixed before the counted episodes"),
+            (
+                problem.unknown_rows is not None,
+                f"every reward lies in [{problem.units.low:g}, {problem.units.high:g}] and has a fixed mean for its "
+                "pair",
+            ),
+            (
+                _declared_rewards(problem),
+                f"the known rewards of each state and action{by_next} are as declared{_unlike_table(counts)}",
+            ),
+            (
+                problem.pays_by_next and problem.absorbing_state is not None,
+                "an end at the last step, where rewards depend on the next state, is the process's own",
+            ),
+            (not problem.one_start, f"first states are drawn independently from one distribution, {known}"),
+            (
+                agent.returns is not None,
+                "baseline episodes were labelled as such before they began, and are of this baseline",
+            ),
+            (plan.safety == "trusted", "the baseline is at or above the floor"),
+            (not counts.claimed, "the counts are of this problem (no one claimed them)"),
+            (
+                counts.claimed and origin and origin.asserted,
+                "the counts are of this problem and hold each episode once, as the user asserts",
+            ),
+            (
+                origin and origin.world is not None,
+                "the process behaves like the simulated world that (some of) the counts are from",
+            ),
+            (
+                counts.logged_returns,
+                f"this baseline played all {counts.logged_returns:,} logged episodes, and was fixed before anybody "
+                "looked at them",
+            ),
+            (counts.logged, f"the log is complete and of the same process{made}"),
+            (
+                certificate is not None,
+                "what the baseline's certificate rests on: a complete log of this process (docs/logs.md)",
+            ),
+        )
+    )
     if agent.rule.by_coin and agent.rule.floor > -np.inf:
         lines.append("The floor is on the average over the coin: the policy it selects may be below.")
-    return "\n".join(lines)
-
-
-def _premises_about_counts(counts: Counts) -> list[str]:
-    """Return what is presumed of the counts themselves."""
-    lines = []
-    if not counts.claimed:
-        lines.append("  the counts are of this problem (no one claimed them)")
-    elif counts.origin is not None and counts.origin.asserted:
-        lines.append("  the counts are of this problem and hold each episode once, as the user asserts")
-    if counts.origin is not None and counts.origin.world is not None:
-        lines.append("  the process behaves like the simulated world that (some of) the counts are from")
-    if counts.logged_returns:
-        logged = f"{counts.logged_returns:,} logged episodes"
-        lines.append(f"  this baseline played all {logged}, and was fixed before anybody looked at them")
-    if counts.logged:
-        made = "" if counts.logged_returns else " (the baseline may have been made from it)"
-        lines.append(f"  the log is complete and of the same process{made}")
-    return lines
-
-
-def _premises_about_data(agent: Planner, counts: Counts) -> list[str]:
-    """Return the premises about how data were collected and what rewards are."""
-    problem = agent.problem
-    range_ = f"[{problem.units.low:g}, {problem.units.high:g}]"
-    lines = ["  every episode played is counted once, in order, and none is left out because of how it went"]
-    if isinstance(agent.bounds, KL):
-        lines.append("  the prior, mask, ranges and coding of states were not chosen by looking at the data")
-    elif len(agent.h0) > 1:
-        lines.append("  the baseline was fixed before the counted episodes")
-    if problem.unknown_rows is not None:
-        lines.append(f"  every reward lies in {range_} and has a fixed mean for its pair")
-    if _declared_rewards(problem):
-        by_next = ", by next state," if problem.pays_by_next else ""
-        lines.append(f"  the known rewards of each state and action{by_next} are as declared{_unlike_table(counts)}")
-    if problem.pays_by_next and problem.absorbing_state is not None:
-        lines.append("  an end at the last step, where rewards depend on the next state, is the process's own")
-    return lines
+    return "\n".join(["Taken on trust, checked by nobody:", *lines])
 
 
 def _alike(problem: Problem, counts: Counts) -> str:

@@ -82,7 +82,7 @@ def say_compiling() -> None:
 
 
 @contextmanager
-def progress_bar(name: str, episodes: int, wanted: bool | None) -> Iterator[Callable[[int], None]]:
+def progress_bar(name: str, total: int, wanted: bool | None, what: str = "episodes") -> Iterator[Report]:
     """Show a progress bar on a terminal, and nothing elsewhere."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield lambda done: None
@@ -93,11 +93,11 @@ def progress_bar(name: str, episodes: int, wanted: bool | None) -> Iterator[Call
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} episodes, left:"),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + what + ", left:"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(f"{name} (compiling, the first time)", total=episodes)
+        task = bar.add_task(f"{name} (compiling, the first time)", total=total)
 
         def report(done: int) -> None:
             bar.update(task, completed=done, description=name if done else None)

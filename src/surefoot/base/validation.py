@@ -277,6 +277,9 @@ def per_step(name: str, array: Floats, axes: tuple[str, ...], H: int | None) -> 
 class FrozenRecord:
     """Base class of frozen records. Copies made by `copy` or in a worker process are as read-only as the original."""
 
+    def __post_init__(self) -> None:
+        freeze(self, **vars(self))
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         freeze(self, **state)
 

@@ -1,30 +1,12 @@
 """The command `forecast`: for a world, for a log or counts of one's own, for an environment. Parse, call, print."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 
 import typer
 
 from surefoot.cli.console import echo, echo_json
-from surefoot.cli.logs import (
-    Actions,
-    AfterEnd,
-    Column,
-    Delimiter,
-    Horizon,
-    Json,
-    Range,
-    Rewards,
-    Start,
-    States,
-    Stationary,
-    Support,
-    Unit,
-    log_options,
-    only_for,
-    parse_labels,
-)
+from surefoot.cli.options import Declarations, Json, LogOptions, Sizes, grouped, refuse
 from surefoot.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -48,6 +30,7 @@ class Grounds(NamedTuple):
     floor: float | None = None  # the world's own
 
 
+@grouped
 def forecast(
     source: Annotated[
         str | None,
@@ -58,6 +41,7 @@ def forecast(
             "run). Default: a random world of the sizes given by --set.",
         ),
     ] = None,
+    *,
     agent: Annotated[str, typer.Option(help="The agent: stepmix, epsmix or step-no-mix.")] = "stepmix",
     floor: Annotated[
         float | None, typer.Option(help="The floor, in the units of the rewards. Default: the world's own.")
@@ -72,9 +56,7 @@ def forecast(
     out: Annotated[
         Path | None, typer.Option(help="A picture: waiting time against the floor and against delta.")
     ] = None,
-    size: Annotated[
-        list[str] | None, typer.Option("--set", help="A size of the world, such as S=8; repeatable.")
-    ] = None,
+    size: Sizes = None,
     baseline: Annotated[
         Path | None,
         typer.Option(
@@ -82,18 +64,8 @@ def forecast(
             "played; in an environment, actions drawn uniformly."
         ),
     ] = None,
-    rewards: Rewards = None,
-    start: Start = None,
-    support: Support = None,
-    stationary: Stationary = False,
-    unit: Unit = "",
-    column: Column = None,
-    horizon: Horizon = None,
-    reward_range: Range = None,
-    states: States = None,
-    actions: Actions = None,
-    after_end: AfterEnd = None,
-    delimiter: Delimiter = None,
+    declared: Declarations,
+    options: LogOptions,
     as_json: Json = False,
 ) -> None:
     """Estimate after how many episodes an agent leaves its baseline, by three methods.
@@ -109,29 +81,15 @@ def forecast(
     from surefoot.show.figures import plot_waiting
     from surefoot.worlds.registry import FAMILIES
 
-    of_log = {"--column": column, "--states": states, "--actions": actions, "--after-end": after_end}
-    of_log |= {"--delimiter": delimiter}
-    of_log |= {"--rewards": rewards, "--start": start, "--support": support}
-    of_both: dict[str, object] = {
-        "--horizon": horizon,
-        "--reward-range": reward_range,
-        "--stationary": stationary or None,
-    }
-    of_both |= {"--unit": unit or None}
     if source is None or source in FAMILIES:
-        only_for("logs and environments", f"{source or 'random'} is a world", {**of_log, **of_both})
+        for group in (options, declared):
+            group.refuse_for("logs and environments", f"{source or 'random'} is a world")
         grounds = _world(source or "random", size, baseline)
-    elif _is_file(source):
-        only_for("worlds", f"{source} is a file", {"--set": size})
-        how = log_options(column, horizon, reward_range, states, actions, after_end, "256MB", delimiter)
-        known = {"rewards": rewards, "start": start, "support": support, "stationary": stationary}
-        known |= {"unit": unit}
-        given = {**of_log, **of_both}
-        grounds = _counted(source, how, known, given, baseline, pooled)
     else:
-        only_for("logs", f"{source} is an environment", of_log)
-        only_for("worlds", f"{source} is an environment", {"--set": size})
-        grounds = _environment(source, horizon, reward_range, stationary, unit, baseline)
+        file = _is_file(source)
+        if size is not None:
+            refuse("set", "worlds", f"{source} is {'a file' if file else 'an environment'}")
+        grounds = (_counted if file else _environment)(source, options, declared, baseline, pooled)
     level, guess = _level(grounds, floor, kappa)
     built = forecast_agent(grounds.problem, grounds.baseline, agent, level, delta, pooled, returns)
     found = forecast_of(built, world=grounds.world, counts=grounds.counts, kappa=guess)
@@ -164,29 +122,24 @@ def _world(name: str, size: list[str] | None, baseline: Path | None) -> Grounds:
     return Grounds(built.name, built.problem, policy, built, floor=built.suggested_floor)
 
 
-def _counted(
-    source: str,
-    how: dict[str, Any],
-    known: dict[str, Any],
-    given: Mapping[str, object],
-    baseline: Path | None,
-    pooled: bool,
-) -> Grounds:
+def _counted(source: str, options: LogOptions, declared: Declarations, baseline: Path | None, pooled: bool) -> Grounds:
     """Return what a log, or counts that were saved, suggest."""
     from surefoot.base.files import read_arrays
     from surefoot.evidence.counts import Counts
     from surefoot.logs import LogCounts, count_log
+    from surefoot.logs.baseline_file import load_baseline
     from surefoot.logs.methods.robust import cloned
 
     kind = ""
     if source.endswith(".npz"):
         kind, arrays = read_arrays(source, dict.fromkeys(COUNTS, ()))
-        of_counts = {name: value for name, value in given.items() if name not in DECLARED}
-        only_for("logs", f"{source} holds counts", of_counts if kind == "log-counts" else given)
+        why = f"{source} holds counts"
+        options.refuse_for("logs", why)
+        if kind != "log-counts":
+            declared.refuse_for("logs", why)
     if kind in ("", "log-counts"):
-        log = LogCounts.load(source) if kind else count_log(source, **how)
-        first = parse_labels(known["start"]) if isinstance(log.codebook.states[0], int) else known["start"]
-        problem = log.problem(**{**known, "start": first})
+        log = LogCounts.load(source) if kind else count_log(source, **options.as_arguments())
+        problem = declared.of(log)
         counts = log.counts.pool() if pooled else log.counts
         policy = cloned(log.counts, problem) if baseline is None else _policy(baseline, problem)
         return Grounds(source, problem, policy, counts=counts)
@@ -195,8 +148,6 @@ def _counted(
             f"{source} holds counts, and does not say what they are of. Give --baseline FILE, written by `surefoot "
             "baseline`, which has the problem with it."
         )
-    from surefoot.logs.baseline_file import load_baseline
-
     made = load_baseline(baseline)
     mine = {name.removeprefix("counts_"): array for name, array in arrays.items() if name.startswith("counts_")}
     counts = Counts.load(source) if kind == "counts" else Counts.from_arrays(source, mine)
@@ -204,22 +155,8 @@ def _counted(
     return Grounds(source, made.problem, made.policy, counts=counts)
 
 
-DECLARED = (
-    "--rewards",
-    "--start",
-    "--support",
-    "--stationary",
-    "--unit",
-)  # about counts of a log, after they were counted
-
-
 def _environment(
-    source: str,
-    horizon: int | None,
-    reward_range: tuple[float, float] | None,
-    stationary: bool,
-    unit: str,
-    baseline: Path | None,
+    source: str, options: LogOptions, declared: Declarations, baseline: Path | None, _pooled: bool
 ) -> Grounds:
     """Return what a Gymnasium environment shows: its model, or only its sizes."""
     from surefoot.errors import InvalidModel
@@ -227,6 +164,9 @@ def _environment(
     from surefoot.worlds.gymnasium import from_gymnasium
     from surefoot.worlds.tabular_mdp import TabularMDP
 
+    for group in (options, declared):
+        group.refuse_for("logs", f"{source} is an environment", but=("horizon", "reward_range", "stationary", "unit"))
+    horizon = options.horizon
     if horizon is None:
         raise InvalidSetting(
             f"{source} is no world of ours (`surefoot worlds` lists them) and no file. If it is a Gymnasium "
@@ -234,13 +174,20 @@ def _environment(
         )
     env: EnvOrId = _own_environment(source) if ":" in source else source
     try:
-        made = from_gymnasium(env, horizon=horizon, reward_range=reward_range, stationary=stationary, unit=unit)
+        made = from_gymnasium(
+            env,
+            horizon=horizon,
+            reward_range=options.reward_range,
+            stationary=declared.stationary,
+            unit=declared.unit,
+        )
     except InvalidModel as refusal:
-        options = "In this command: --reward-range LOWEST HIGHEST, --horizon, --stationary."
-        raise InvalidSetting(f"{refusal} {options}") from None
+        hint = "In this command: --reward-range LOWEST HIGHEST, --horizon, --stationary."
+        raise InvalidSetting(f"{refusal} {hint}") from None
+    world = made if isinstance(made, TabularMDP) else None
     problem = made.problem if isinstance(made, TabularMDP) else made
     policy = uniform(problem.H, problem.S, problem.A) if baseline is None else _policy(baseline, problem)
-    return Grounds(source, problem, policy, made if isinstance(made, TabularMDP) else None)
+    return Grounds(source, problem, policy, world)
 
 
 def _own_environment(source: str) -> "EnvOrId":
@@ -289,17 +236,19 @@ def _level(grounds: Grounds, floor: float | None, kappa: float | None) -> tuple[
         raise InvalidSetting("Give either --floor or --kappa: the floor is the baseline's value minus kappa.")
     if kappa is not None and kappa <= 0.0:
         raise InvalidSetting(f"kappa is {kappa:g}, expected how far the baseline is above the floor, > 0.")
-    if grounds.world is None and grounds.counts is None:
-        if kappa is None:
-            raise InvalidSetting(
-                f"{grounds.called} shows no model: nobody knows what a baseline is worth there. Give --kappa, a guess "
-                "of how far it is above the floor."
-            )
-        return grounds.problem.lowest, kappa
+    modelled = grounds.world is not None or grounds.counts is not None
     if kappa is not None:
-        level = baseline_in(grounds.problem, grounds.baseline, world=grounds.world, counts=grounds.counts) - kappa
-        grounds.problem.level(level, "baseline - kappa")
-        return level, None
-    if floor is None and grounds.floor is None:
+        if not modelled:
+            return grounds.problem.lowest, kappa
+        below = baseline_in(grounds.problem, grounds.baseline, world=grounds.world, counts=grounds.counts) - kappa
+        grounds.problem.level(below, "baseline - kappa")
+        return below, None
+    if not modelled:
+        raise InvalidSetting(
+            f"{grounds.called} shows no model: nobody knows what a baseline is worth there. Give --kappa, a guess "
+            "of how far it is above the floor."
+        )
+    level = grounds.floor if floor is None else floor
+    if level is None:
         raise InvalidSetting("Give --floor, in the units of the rewards, or --kappa.")
-    return floor if floor is not None else float(grounds.floor or 0.0), None
+    return level, None

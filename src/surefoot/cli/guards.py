@@ -2,13 +2,14 @@
 
 from collections.abc import Generator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from surefoot.cli.console import BAD_DATA, echo, echo_json
-from surefoot.cli.logs import Delimiter
+from surefoot.cli.options import Delimiter, Group, Json, grouped
 from surefoot.errors import InvalidLog, InvalidSetting
 
 if TYPE_CHECKING:
@@ -23,31 +24,48 @@ File = Annotated[
     Path,
     typer.Argument(help="CSV, TSV, JSON lines or Parquet, with names of columns. A missing return is an empty field."),
 ]
-Low = Annotated[float, typer.Option(help="The lowest return that is possible. It is never inferred from data.")]
-High = Annotated[float, typer.Option(help="The highest return that is possible.")]
-Floor = Annotated[float | None, typer.Option(help="An absolute floor, in the units of the returns.")]
-MaxLoss = Annotated[
-    float | None,
-    typer.Option("--max-loss", help="A relative floor: the share of the baseline's value that may be lost."),
-]
-Below = Annotated[float | None, typer.Option(help="A relative floor: the amount below the baseline that may be lost.")]
-Delta = Annotated[float, typer.Option(help="The largest probability that the promise fails.")]
-Stages = Annotated[str, typer.Option(help="Shares of the episodes, separated by commas, or none.")]
-Unit = Annotated[str, typer.Option(help="The name of the units of returns.")]
-Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
-BY_DEFAULT = "0.01,0.1,0.5,1"
+STAGES = "0.01,0.1,0.5,1"
+
+
+@dataclass(frozen=True)
+class GuardOptions(Group):
+    """What a guard promises."""
+
+    low: Annotated[float, typer.Option(help="The lowest return that is possible. It is never inferred from data.")]
+    high: Annotated[float, typer.Option(help="The highest return that is possible.")]
+    floor: Annotated[float | None, typer.Option(help="An absolute floor, in the units of the returns.")] = None
+    max_loss: Annotated[
+        float | None, typer.Option(help="A relative floor: the share of the baseline's value that may be lost.")
+    ] = None
+    below: Annotated[
+        float | None, typer.Option(help="A relative floor: the amount below the baseline that may be lost.")
+    ] = None
+    delta: Annotated[float, typer.Option(help="The largest probability that the promise fails.")] = 0.05
+    stages: Annotated[str, typer.Option(help="Shares of the episodes, separated by commas, or none.")] = STAGES
+    unit: Annotated[str, typer.Option(help="The name of the units of returns.")] = ""
+
+    def guard(self) -> "Guard":
+        """Return the guard of these options; without a floor, 5 % of the baseline's value may be lost."""
+        from surefoot.agents.floors import Below, Relative
+        from surefoot.guard import Guard
+
+        if sum(given is not None for given in (self.floor, self.max_loss, self.below)) > 1:
+            raise InvalidSetting("Give one of --floor, --max-loss and --below.")
+        try:
+            shares = () if self.stages == "none" else tuple(float(share) for share in self.stages.split(","))
+        except ValueError:
+            raise InvalidSetting(f"--stages is {self.stages!r}, expected shares such as {STAGES}, or none.") from None
+        chosen = Relative(0.05) if self.max_loss is None else Relative(self.max_loss)
+        kept = self.floor if self.floor is not None else chosen if self.below is None else Below(self.below)
+        return Guard(low=self.low, high=self.high, floor=kept, delta=self.delta, stages=shares, unit=self.unit)
 
 
 @guard.command("plan")
+@grouped
 def plan_ramp(
     file: File,
-    low: Low,
-    high: High,
-    floor: Floor = None,
-    max_loss: MaxLoss = None,
-    below: Below = None,
-    delta: Delta = 0.05,
-    stages: Stages = BY_DEFAULT,
+    promised: GuardOptions,
+    *,
     evidence: Annotated[
         bool, typer.Option(help="Count the returns as evidence: ALL of a period chosen before they were looked at.")
     ] = True,
@@ -57,7 +75,6 @@ def plan_ramp(
     policy: Annotated[
         str | None, typer.Option(help="The baseline's name in the column `policy`, where the file has one.")
     ] = None,
-    unit: Unit = "",
     delimiter: Delimiter = None,
     as_json: Json = False,
 ) -> None:
@@ -68,18 +85,19 @@ def plan_ramp(
     from surefoot.guard.forecast import forecast_ramp
     from surefoot.show.figures import plot_ramp
 
-    made = _guard(low, high, floor, max_loss, below, delta, stages, unit)
+    made = promised.guard()
     known = made.begin(logged=_past(file, policy, delimiter)).policies[0]
     if not known.heard:
         raise InvalidLog(f"{file} has no return. Expected at least one.")
     ramp = forecast_ramp(made, known.settled, evidence, known.missing)
     if out is not None:
-        plot_ramp(ramp, out, unit)
+        plot_ramp(ramp, out, made.unit)
     if as_json:
         rows = [{"value": value, "episodes": list(found)} for value, found in ramp.rows]
         about = {"floor": ramp.floor, "baseline": ramp.baseline, "returns": known.heard, "missing": known.missing}
         echo_json({**about, "stages": list(ramp.goals), "rows": rows})
         return
+    unit = made.unit
     lost = f"; {known.missing:,} missing, counted as the worst returns" if known.missing else ""
     echo(f"{known.heard:,} returns, mean {ramp.baseline:.4g} {unit}".rstrip() + lost)
     of = f", which is {made.floor} if it is worth that mean" if made.rule.relative else ""
@@ -95,15 +113,11 @@ def plan_ramp(
 
 
 @guard.command("replay")
+@grouped
 def replay(
     file: File,
-    low: Low,
-    high: High,
-    floor: Floor = None,
-    max_loss: MaxLoss = None,
-    below: Below = None,
-    delta: Delta = 0.05,
-    stages: Stages = BY_DEFAULT,
+    promised: GuardOptions,
+    *,
     baseline: Annotated[str, typer.Option(help="The baseline's name in the column `policy`.")] = "baseline",
     logged: Annotated[
         Path | None, typer.Option(help="A file of the baseline's returns before the first ticket (column `return`).")
@@ -111,7 +125,6 @@ def replay(
     state: Annotated[
         Path | None, typer.Option(help="A saved state of this very guard (`guard.save`), which the tickets follow.")
     ] = None,
-    unit: Unit = "",
     delimiter: Delimiter = None,
     as_json: Json = False,
 ) -> None:
@@ -119,7 +132,7 @@ def replay(
 
     A candidate is admitted with its first ticket. Exit code 1: a return is outside the declared range.
     """
-    made = _guard(low, high, floor, max_loss, below, delta, stages, unit)
+    made = promised.guard()
     before = None if logged is None else _past(logged, None, delimiter)
     begun = None if state is None else made.load(state)
     first = 0 if begun is None else begun.tickets.n
@@ -149,31 +162,6 @@ def replay(
         echo(plan.explain())
     if plan.state.alarm:
         raise typer.Exit(BAD_DATA)
-
-
-def _guard(
-    low: float,
-    high: float,
-    floor: float | None,
-    max_loss: float | None,
-    below: float | None,
-    delta: float,
-    stages: str,
-    unit: str,
-) -> "Guard":
-    """Return the guard of these options; without a floor, 5 % of the baseline's value may be lost."""
-    from surefoot.agents.floors import Below, Relative
-    from surefoot.guard import Guard
-
-    if sum(given is not None for given in (floor, max_loss, below)) > 1:
-        raise InvalidSetting("Give one of --floor, --max-loss and --below.")
-    chosen = Relative(0.05) if max_loss is None else Relative(max_loss)
-    try:
-        shares = () if stages == "none" else tuple(float(share) for share in stages.split(","))
-    except ValueError:
-        raise InvalidSetting(f"--stages is {stages!r}, expected shares such as {BY_DEFAULT}, or none.") from None
-    kept = floor if floor is not None else chosen if below is None else Below(below)
-    return Guard(low=low, high=high, floor=kept, delta=delta, stages=shares, unit=unit)
 
 
 def _return(row: "Row") -> float | None:

@@ -26,6 +26,7 @@ from surefoot.cli.console import (
 from surefoot.cli.forecasts import forecast
 from surefoot.cli.guards import guard
 from surefoot.cli.logs import baseline, logs, show
+from surefoot.cli.options import Json, Sizes
 from surefoot.cli.studies import report, results, run, studies
 from surefoot.errors import InvalidSetting, PremiseContradicted, SurefootError
 
@@ -71,11 +72,12 @@ def demo(
     paper_episodes: Annotated[int, typer.Option(min=1, help="Episodes with the paper's bounds.")] = 100_000_000,
     scale: Annotated[float, typer.Option(help="Factor of the paper's bonus; NOT CERTIFIED unless it is 1.")] = 1.0,
     out: Annotated[Path, typer.Option(help="Where the figure goes: .png, .svg or .pdf.")] = Path("surefoot-demo.png"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show StepMix, EpsMix and BPI-UCBVI with sharp certificates and with the paper's bounds, side by side."""
     from surefoot.cli import demo as first_look
     from surefoot.cli.tables import print_runs, print_values, rows
+    from surefoot.run.by_name import values_of
     from surefoot.show.figures import plot_sides, require_target
 
     require_target(out)
@@ -83,32 +85,31 @@ def demo(
     if not sides:
         warn("Interrupted before the first episode.")
         raise typer.Exit(INTERRUPTED)
-    first = sides[0].runs[0]
-    facts = {"floor": first.floor, "baseline": first.baseline, "optimum": first.optimum}
+    everyone = [run for _, runs in sides for run in runs]
+    facts = values_of(everyone)
     if as_json:
         about = {"setting": first_look.SETTING, "delta": first_look.DELTA, "seed": seed, "figure": str(out)}
-        table = [{"bounds": side.title, **row} for side in sides for row in rows(side.runs)]
+        table = [{"bounds": title, **row} for title, runs in sides for row in rows(runs)]
         echo_json({**about, **facts, "rows": table})
     else:
         say(f"{first_look.SETTING}. {first_look.STORY}")
         echo("Returns lie in 0..8.")
         print_values(facts)
-        for side in sides:
-            echo(f"\n{side.title}, {side.runs[0].episodes:,} episodes")
-            print_runs(side.runs)
+        for title, runs in sides:
+            echo(f"\n{title}, {runs[0].episodes:,} episodes")
+            print_runs(runs)
     plot_sides(sides, out, title=first_look.SETTING)
     if not as_json:
         echo(f"Figure: {out}")
-    if sides[-1].runs[-1].interrupted:
+    if everyone[-1].interrupted:
         warn("Interrupted: runs that had not begun were left out.")
-        raise typer.Exit(INTERRUPTED)
-    _end_by_runs([run for side in sides for run in side.runs])
+    _end_by_runs(everyone)
 
 
 @app.command()
 def worlds(
     name: Annotated[str | None, typer.Argument(help="A world to describe.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List all worlds with their optimum, usual baseline and floor; or describe one of them."""
     from dataclasses import asdict
@@ -157,14 +158,12 @@ def try_(
     pooled: Annotated[bool, typer.Option(help="Pool counts over steps (in stationary worlds).")] = False,
     episodes: Annotated[int, typer.Option(min=1, help="How many episodes each agent plays.")] = 100_000,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the draws.")] = 0,
-    size: Annotated[
-        list[str] | None, typer.Option("--set", help="A size of the world, such as S=8; repeatable.")
-    ] = None,
+    size: Sizes = None,
     out: Annotated[Path | None, typer.Option(help="Also draw a figure: .png, .svg or .pdf.")] = None,
     ledger: Annotated[
         Path | None, typer.Option(help="Write every plan of the one agent to this file, for `surefoot certify`.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Run agents in one of the worlds, beside the one that is always optimistic, and print the table of `demo`."""
     from surefoot.cli.tables import print_runs, print_task, rows
@@ -194,12 +193,12 @@ def try_(
         plot_returns(runs, out, title=world.name)
     if ledger is not None and not as_json:
         echo(f"Ledger: {ledger} (check it with `surefoot certify {ledger}`)")
-    if runs[-1].interrupted:
-        raise typer.Exit(INTERRUPTED)
     _end_by_runs(runs)
 
 
 def _end_by_runs(runs: "Sequence[Run]") -> None:
+    if runs[-1].interrupted:
+        raise typer.Exit(INTERRUPTED)
     agents = [run.agent for run in runs if run.promise_broken or run.alarm is not None]
     end_by_promises(agents, f"{', '.join(agents)} broke the promise (or an alarm was raised). See the table.")
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from surefoot.cli.console import INTERRUPTED, echo, echo_json, end_by_promises, say, warn
+from surefoot.cli.options import Json
 from surefoot.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from surefoot.studies.analysis.claims import Analysis
-    from surefoot.studies.run.runner import Tell
+    from surefoot.studies.run.runner import Progress, Tell
     from surefoot.studies.run.store import Folder
     from surefoot.studies.spec.study import Study
 
@@ -37,7 +38,7 @@ def studies(
     name: Annotated[str | None, typer.Argument(help="A study to describe.")] = None,
     toml: Annotated[bool, typer.Option("--toml", help="Print its file: copy it, change a line, run it.")] = False,
     fields: Annotated[bool, typer.Option("--fields", help="Print every field that a study's file may have.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List the studies there are, the paper's and ours; or describe one; or say how a study's file is written."""
     from surefoot.studies.spec.fields import REQUIRED
@@ -129,7 +130,7 @@ def run(
     for folder in folders:
         study = folder.study
         try:
-            with _progress(study) as tell, _interrupted_by_sigterm():
+            with _progress(folder) as tell, _interrupted_by_sigterm():
                 run_study(folder, jobs, backend, address, tell)
         except KeyboardInterrupt:
             warn(f"\nInterrupted: {_done(folder)} trials of {study.name} are kept. Go on with --resume.")
@@ -185,36 +186,22 @@ def _interrupted_by_sigterm() -> Iterator[None]:
 
 
 @contextmanager
-def _progress(study: "Study") -> "Iterator[Tell]":
+def _progress(folder: "Folder") -> "Iterator[Tell]":
     """Show progress: a bar with the time left on a terminal; a line now and then elsewhere."""
-    from surefoot.studies.run.runner import Progress
+    from surefoot.base.progress import progress_bar
 
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bar
-
-        trials = TextColumn("{task.completed} of {task.total} trials, left:")
-        columns = (TextColumn("{task.description}"), BarColumn(), trials, TimeRemainingColumn())
-        with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(f"{study.name} (compiling, the first time)", total=None)
-
-            def show(progress: Progress) -> None:
-                name = f"{study.name} {progress.last}" if progress.done else None
-                bar.update(task, total=progress.of, completed=progress.done, description=name)
-
-            yield show
-        return
-
+    name, missing = folder.study.name, len(folder.wanted()) - len(folder.there())
     begun = last = time.monotonic()
+    with progress_bar(name, missing, None, "trials") as bar:
 
-    def line(progress: Progress) -> None:
-        nonlocal last
-        if time.monotonic() - last >= NEWS_EVERY:
-            last = time.monotonic()
-            warn(f"  {study.name}: {progress.done} of {progress.of} trials after {(last - begun) / 60:.0f} min")
+        def tell(progress: "Progress") -> None:
+            nonlocal last
+            bar(progress.done)
+            if not sys.stderr.isatty() and time.monotonic() - last >= NEWS_EVERY:
+                last = time.monotonic()
+                warn(f"  {name}: {progress.done} of {progress.of} trials after {(last - begun) / 60:.0f} min")
 
-    yield line
+        yield tell
 
 
 def report(
@@ -249,7 +236,7 @@ def results(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of results, or a folder of such folders.")],
     sql: Annotated[str | None, typer.Option(help="A query over the tables summary, trials, curves and traces.")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the answer: .csv, .parquet or .json.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print the results of a study: a table with a row for each cell; or ask in SQL, over every trial.
 

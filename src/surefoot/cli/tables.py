@@ -1,7 +1,7 @@
 """All text that the commands print about runs, worlds, logs and baselines; `rows` has the same numbers for programs."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from surefoot.base.validation import VIOLATION_TOLERANCE, at_least
 from surefoot.cli.console import echo, say
@@ -10,8 +10,6 @@ from surefoot.run.by_name import Facts
 from surefoot.run.run import Run
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from surefoot.logs.baseline_file import Baseline
     from surefoot.logs.log_counts import LogCounts
     from surefoot.worlds.registry import Family
@@ -23,131 +21,100 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
     Returns and regret are in the user's units. Programs read these keys: they keep their names.
     """
-    table: list[dict[str, Any]] = []
-    known = next((run for run in runs if run.baseline is not None), None)
-    if known is not None and known.baseline is not None and known.optimum is not None:
-        below = known.floor is not None and known.baseline < known.floor - VIOLATION_TOLERANCE
-        if known.budget is not None and known.baseline_cost is not None:
-            below = known.baseline_cost > known.budget + VIOLATION_TOLERANCE
-        violations = known.episodes if below else 0
-        table.append(
-            {
-                "agent": "baseline alone",
-                "episodes": known.episodes,
-                "violations": None if known.violations is None else violations,
-                "regret": known.episodes * (known.optimum - known.baseline),
-                "mean_return": known.baseline,
-                "smallest_return": known.baseline,
-                "first_off_baseline": None,
-                "first_optimistic": None,
-                "seconds": None,
-                "smallest_sum": _smallest(known),
-                "knows_baseline_value": None,
-                "cost": known.baseline_cost,
-                "promise": "none needed: it is what you have today",
-                "interrupted": False,
-                "alarm": None,
-            }
-        )
-    for run in runs:
-        table.append(
-            {
-                "agent": run.agent,
-                "episodes": run.episodes,
-                "violations": run.violations,
-                "regret": run.regret,
-                "mean_return": run.mean_value,
-                "smallest_return": run.min_value,
-                "first_off_baseline": run.off_baseline,
-                "first_optimistic": run.first_optimistic,
-                "seconds": run.seconds,
-                "smallest_sum": run.min_cumulative,
-                "knows_baseline_value": "yes" if run.knows_baseline_value else "no",
-                "cost": run.max_cost,
-                "promise": run.promise_in_words,
-                "interrupted": run.interrupted,
-                "alarm": None if run.alarm is None else str(run.alarm),
-            }
-        )
-    return table
+    known = [run for run in runs if run.baseline is not None and run.optimum is not None]
+    return [_baseline_row(run) for run in known[:1]] + [
+        {
+            "agent": run.agent,
+            "episodes": run.episodes,
+            "violations": run.violations,
+            "regret": run.regret,
+            "mean_return": run.mean_value,
+            "smallest_return": run.min_value,
+            "first_off_baseline": run.off_baseline,
+            "first_optimistic": run.first_optimistic,
+            "seconds": run.seconds,
+            "smallest_sum": run.min_cumulative,
+            "knows_baseline_value": "yes" if run.knows_baseline_value else "no",
+            "cost": run.max_cost,
+            "promise": run.promise_in_words,
+            "interrupted": run.interrupted,
+            "alarm": None if run.alarm is None else str(run.alarm),
+        }
+        for run in runs
+    ]
 
 
-def _smallest(run: Run) -> float | None:
-    """Return the smallest sum of the baseline alone: of its first episode or, if it is below the floor, of all."""
+def _baseline_row(run: Run) -> dict[str, Any]:
+    """Return the row of the baseline alone, in as many episodes. Its smallest sum is that of its first episode or, if
+    it is below the floor, of all."""
+    assert run.baseline is not None
+    assert run.optimum is not None
     margin = None
     if run.budget is not None and run.baseline_cost is not None:
         margin = run.budget - run.baseline_cost
-    elif run.floor is not None and run.baseline is not None:
+    elif run.floor is not None:
         margin = run.baseline - run.floor
-    return None if margin is None else min(margin, run.episodes * margin)
+    below = margin is not None and margin < -VIOLATION_TOLERANCE
+    return {
+        "agent": "baseline alone",
+        "episodes": run.episodes,
+        "violations": None if run.violations is None else run.episodes * below,
+        "regret": run.episodes * (run.optimum - run.baseline),
+        "mean_return": run.baseline,
+        "smallest_return": run.baseline,
+        "first_off_baseline": None,
+        "first_optimistic": None,
+        "seconds": None,
+        "smallest_sum": None if margin is None else min(margin, run.episodes * margin),
+        "knows_baseline_value": None,
+        "cost": run.baseline_cost,
+        "promise": "none needed: it is what you have today",
+        "interrupted": False,
+        "alarm": None,
+    }
 
 
-class Column(NamedTuple):
-    """A column of the table of runs."""
-
-    key: str  # of `rows`
-    heading: str
-    short: str  # the heading where a line is too long with the other one
-    shape: str  # how a value is written
-
-
-COLUMNS = (
-    Column("agent", "agent", "agent", "{}"),
-    Column("episodes", "episodes\nplayed", "episodes\nplayed", "{:,}"),
-    Column("violations", "episodes\nbelow floor", "below\nfloor", "{:,}"),
-    Column("regret", "regret\n(return)", "regret\n(return)", "{:z,.0f}"),
-    Column("mean_return", "return per\nepisode", "mean\nreturn", "{:.4f}"),
-    Column("first_off_baseline", "off baseline\nat episode", "off base-\nline at", "{:,}"),
-    Column("first_optimistic", "optimistic\nat episode", "opti-\nmistic at", "{:,}"),
-    Column("smallest_sum", "smallest\nsum", "least\nsum", "{:,.2f}"),
-    Column("knows_baseline_value", "knows\nV^b", "knows\nV^b", "{}"),
-    Column("cost", "largest\ncost", "largest\ncost", "{:.4f}"),
-    Column("seconds", "time\n(s)", "time\n(s)", "{:.1f}"),
-)
+COLUMNS = {  # keys of `rows`: the heading, and how a value is written
+    "agent": ("agent", "{}"),
+    "episodes": ("episodes\nplayed", "{:,}"),
+    "violations": ("below\nfloor", "{:,}"),
+    "regret": ("regret\n(return)", "{:z,.0f}"),
+    "mean_return": ("mean\nreturn", "{:.4f}"),
+    "first_off_baseline": ("off base-\nline at", "{:,}"),
+    "first_optimistic": ("opti-\nmistic at", "{:,}"),
+    "smallest_sum": ("least\nsum", "{:,.2f}"),
+    "knows_baseline_value": ("knows\nV^b", "{}"),
+    "cost": ("largest\ncost", "{:.4f}"),
+    "seconds": ("time\n(s)", "{:.1f}"),
+}
 WIDEST = 1000  # more than any line needs
-
-
-def _run_table(runs: Sequence[Run], columns: Sequence[Column], costs: bool, short: bool) -> "Table":
-    """Return the table of runs, with short headings or long ones."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        first = column.key == "agent"
-        heading = column.short if short else column.heading
-        table.add_column(
-            "over\nbudget" if costs and column.key == "violations" else heading,
-            justify="left" if first else "right",
-            no_wrap=first,
-            overflow="fold",
-        )
-    for row in rows(runs):
-        table.add_row(*("–" if row[column.key] is None else column.shape.format(row[column.key]) for column in columns))
-    return table
 
 
 def print_runs(runs: Sequence[Run]) -> None:
     """Print the table of runs, and below it promises, explanations and alarms."""
     from rich.console import Console
+    from rich.table import Table
 
     console = Console()
-    uneven = len({run.episodes for run in runs}) > 1  # some run was interrupted
     knows = any(run.knows_baseline_value for run in runs)
     in_sum = any(run.in_sum for run in runs)
     costs = any(run.budget is not None for run in runs)
     shown = {
-        "episodes": uneven,
+        "episodes": len({run.episodes for run in runs}) > 1,  # some run was interrupted
         "smallest_sum": in_sum,
         "knows_baseline_value": knows,
         "cost": costs,
         "seconds": not (knows or in_sum),
     }
-    columns = [column for column in COLUMNS if shown.get(column.key, True)]
+    columns = {key: column for key, column in COLUMNS.items() if shown.get(key, True)}
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for key, (heading, _) in columns.items():
+        first = key == "agent"
+        head = "over\nbudget" if costs and key == "violations" else heading
+        table.add_column(head, justify="left" if first else "right", no_wrap=first, overflow="fold")
+    for row in rows(runs):
+        table.add_row(*("–" if row[key] is None else shape.format(row[key]) for key, (_, shape) in columns.items()))
     endless = console.options.update(max_width=WIDEST)
-    table = _run_table(runs, columns, costs, short=False)
-    short = console.measure(table, options=endless).maximum > console.width
-    if short:
-        table = _run_table(runs, columns, costs, short=True)
     console.width = max(console.width, console.measure(table, options=endless).maximum)  # no number is broken
     console.print(table)
     console.print()
@@ -159,9 +126,8 @@ def print_runs(runs: Sequence[Run]) -> None:
     if knows:
         console.print("knows V^b: was the agent given the baseline's value?", soft_wrap=True)
     if in_sum:
-        name = "least sum" if short else "smallest sum"
         excess = "budget minus expected cost" if costs else "expected return minus floor"
-        text = f"{name}: the lowest value of the sum of ({excess}) over the episodes so far."
+        text = f"least sum: the lowest value of the sum of ({excess}) over the episodes so far."
         console.print(text, soft_wrap=True)
     for run in runs:
         if run.alarm is not None:

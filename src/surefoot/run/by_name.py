@@ -112,6 +112,7 @@ def try_agents(
     episodes: int,
     seed: int,
     ledger: Path | None = None,
+    replan: float | None = None,
 ) -> list[Run]:
     """Simulate the agents one after the other, and BPI-UCBVI last, for comparison. Ctrl-C ends the sequence.
 
@@ -132,6 +133,7 @@ def try_agents(
         delta=delta,
         bounds=bounds,
         pooled=pooled,
+        replan=replan,
     )
     runs: list[Run] = []
     for name in dict.fromkeys([*names, "bpi-ucbvi"]):

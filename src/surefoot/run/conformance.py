@@ -1,6 +1,7 @@
 """Checks of users' own worlds and agents. They report what they find, and change nothing."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -21,8 +22,8 @@ from surefoot.model.problem import Problem
 from surefoot.model.sparse import SparseTable
 from surefoot.model.successors import list_of
 from surefoot.model.transitions import MOST_IN_A_TABLE
-from surefoot.model.units import Rescaled
 from surefoot.rivals.registry import AGENTS
+from surefoot.run.forecast import world_like
 from surefoot.run.loops import play
 from surefoot.worlds import exact
 from surefoot.worlds.environments import Env, make, time_limit
@@ -210,29 +211,25 @@ def chernoff(times: int, n: int, p: float) -> float:
 
 
 def _against_model(history: list[Step], coder: Coder, P: object) -> Iterator[Finding]:
-    seen: dict[tuple[int, int], dict[tuple[int, float, bool], int]] = {}
+    seen: dict[tuple[int, int], Counter[tuple[int, float, bool]]] = {}
     for s, a, s_next, reward, terminated, _ in history:
-        row = seen.setdefault((s, a), {})
-        key = (s_next, reward, terminated)
-        row[key] = row.get(key, 0) + 1
+        seen.setdefault((s, a), Counter())[s_next, reward, terminated] += 1
     for (s, a), row in seen.items():
         promised: dict[tuple[int, float, bool], float] = {}
         for p, s_next, reward, terminated in P[s + coder.first_state][coder.action(a)]:  # type: ignore[index]
             key = (coder.state(s_next), float(reward), bool(terminated))
             promised[key] = promised.get(key, 0.0) + p
-        n = sum(row.values())
+        n = row.total()
         for key, times in row.items():
             p = promised.get(key, 0.0)
+            if p > 0.0 and chernoff(times, n, p) >= SURE / ROLLOUT_STEPS:
+                continue
             s_next, reward, terminated = key
             end = " and an end" if terminated else ""
             led = f"Action {coder.action(a)} in state {s + coder.first_state} led to state {s_next + coder.first_state}"
-            if p == 0.0:
-                yield Finding("error", f"{led} with reward {reward:g}{end}, which P says is impossible.")
-                return
-            if chernoff(times, n, p) < SURE / ROLLOUT_STEPS:
-                found = f"{times} times of {n}, but P says {p:.3g}"
-                yield Finding("error", f"{led} with reward {reward:g}{end} {found}.")
-                return
+            found = f" {times} times of {n}, but P says {p:.3g}" if p > 0.0 else ", which P says is impossible"
+            yield Finding("error", f"{led} with reward {reward:g}{end}{found}.")
+            return
 
 
 def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
@@ -249,7 +246,8 @@ def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
         return
     rng = np.random.default_rng(seed)
     # Any world of these sizes fills the counts; the agent does not know which one it is.
-    world = _stand_in(problem, rng)
+    P, paid, start = _some_dynamics(problem, rng), rng.random((problem.S, problem.A)), rng.dirichlet(np.ones(problem.S))
+    world = world_like(problem, P, paid, start)
     mine = adapted(agent)
     counts, most = Counts.zeros(problem, mine.pooled), mine.most_episodes
     for episodes in (0, 1, 30 if most is None else max(0, min(30, most - 1))):
@@ -298,18 +296,6 @@ def _of_proof(agent: CountingAgent, plan: Plan, when: str, world: TabularMDP, wo
         yield Finding("error", f"The plan {when} says no policy is worth more than {plan.upper:g}: {best:g} is.")
 
 
-def _stand_in(problem: Problem, rng: np.random.Generator) -> TabularMDP:
-    """Return a world that this problem could be about."""
-    S, A, P = problem.S, problem.A, _some_dynamics(problem, rng)
-    r = problem.r_rescaled
-    if problem.unknown_rows is not None:
-        r = np.where(problem.unknown, rng.random((S, A)), r)
-    start = rng.dirichlet(np.ones(S)) if problem.start is None else problem.start
-    if not problem.pays_by_next:
-        return TabularMDP(P, r, H=problem.H, start=start)
-    return TabularMDP(P, r_next=Rescaled(problem.arguments()["r_next"]), H=problem.H, start=start)
-
-
 def _some_dynamics(problem: Problem, rng: np.random.Generator) -> Floats | SparseTable:
     """Return transition probabilities that the mask allows: of many states, a few successors where any may follow."""
     S, A = problem.S, problem.A
@@ -325,10 +311,10 @@ def _some_dynamics(problem: Problem, rng: np.random.Generator) -> Floats | Spars
 
 def _fields(plan: Plan) -> tuple[object, ...]:
     """Return a plan as something that can be compared."""
-    arrays = [array.tobytes() for array in (*_policies(plan), plan.candidates)]
-    arrays += [b"" if plan.basis is None else plan.basis.tobytes()]
+    arrays = [*_policies(plan), plan.candidates, plan.basis]
     more = (plan.cost, plan.max_episodes, plan.entry)
-    return plan.source, plan.h, plan.rho, plan.lower, plan.upper, plan.safety, *more, arrays
+    whole = [None if array is None else array.tobytes() for array in arrays]
+    return plan.source, plan.h, plan.rho, plan.lower, plan.upper, plan.safety, *more, whole
 
 
 def _policies(plan: Plan) -> list[Floats]:

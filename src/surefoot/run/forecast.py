@@ -249,18 +249,25 @@ def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
     S, A = problem.S, problem.A
     P = _table_suggested(problem, counts) if S <= MOST_IN_A_TABLE else _lists_suggested(problem, counts)
     seen = np.full((1, S, A), 0.5)
-    start = np.full(S, 1.0 / S) if problem.start is None else problem.start
+    start = np.full(S, 1.0 / S)
     if counts is not None:
         n = counts.played
         if counts.x_sa is not None:
             seen = np.where(n > 0, counts.x_sa / REWARD_UNITS / np.maximum(n, 1), seen)
-        if problem.start is None and counts.n_start.any():
+        if counts.n_start.any():
             start = counts.n_start / counts.n_start.sum()
+    return world_like(problem, P, np.clip(seen, 0.0, 1.0), start)
+
+
+def world_like(problem: Problem, P: Floats | SparseTable, unknown: Floats, start: Floats) -> TabularMDP:
+    """Return a world that this problem could be about, with these probabilities. What is given of rewards and of the
+    start is taken where the problem does not know them."""
+    first = start if problem.start is None else problem.start
     if problem.pays_by_next:
-        return TabularMDP(P, r_next=Rescaled(problem.arguments()["r_next"]), H=problem.H, start=start)
-    r = np.where(problem.unknown, np.clip(seen, 0.0, 1.0), problem.r_rescaled)
+        return TabularMDP(P, r_next=Rescaled(problem.arguments()["r_next"]), H=problem.H, start=first)
+    r = np.where(problem.unknown, unknown, problem.r_rescaled)
     # Nobody knows how much unknown rewards vary: as much as rewards of 0 and 1, which is the most.
-    return TabularMDP(P, r, H=problem.H, start=start, random_rewards=problem.unknown_rows is not None)
+    return TabularMDP(P, r, H=problem.H, start=first, random_rewards=problem.unknown_rows is not None)
 
 
 def _table_suggested(problem: Problem, counts: Counts | None) -> Floats:

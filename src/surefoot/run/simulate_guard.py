@@ -4,7 +4,7 @@ import math
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -44,8 +44,8 @@ class Outcomes:
 
     returns: Floats
     probabilities: Floats
-    delays: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
-    lost: Floats = field(default_factory=lambda: np.zeros(1))
+    delays: Ints
+    lost: Floats
 
     def __init__(
         self, returns: ArrayLike, probabilities: ArrayLike, *, delays: ArrayLike = 0, lost: ArrayLike = 0.0
@@ -195,7 +195,9 @@ def simulate_guard(
     state = _state(guard, begun, laws, tickets, reports, loop, scratch, account)
     values = {name: law.mean for name, law in laws.items()}
     floor = float(guard.rule.level(Fraction(values[BASELINE])))
-    changed = int(account.totals[2])
+    changed, names = int(account.totals[2]), list(laws)
+    adopted = [t if t >= 0 else None for t in account.adopted.tolist()]
+    withdrawn = [(t, n) if t >= 0 else None for t, n in account.withdrawn.tolist()]
     return GuardRun(
         guard,
         state,
@@ -204,12 +206,9 @@ def simulate_guard(
         floor,
         int(account.totals[0]),
         floor + float(account.worst[0]) * (guard.high - guard.low),
-        dict(zip(laws, account.played.tolist(), strict=True)),
-        {name: t if t >= 0 else None for name, t in list(zip(laws, account.adopted.tolist(), strict=True))[1:]},
-        {
-            name: (t, n) if t >= 0 else None
-            for name, (t, n) in list(zip(laws, account.withdrawn.tolist(), strict=True))[1:]
-        },
+        dict(zip(names, account.played.tolist(), strict=True)),
+        dict(zip(names[1:], adopted[1:], strict=True)),
+        dict(zip(names[1:], withdrawn[1:], strict=True)),
         account.at[:changed].copy(),
         account.trace[:changed].copy(),
         time.perf_counter() - started,

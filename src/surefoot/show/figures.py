@@ -25,6 +25,7 @@ FORMATS = (".png", ".svg", ".pdf")
 # Okabe and Ito: safe for colour blindness, in an order in which neighbours differ most. Line styles and markers say the
 # same without colour; all differ from those of floor, baseline and optimum.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7")
+GREY = "#666666"
 Line = str | tuple[float, tuple[float, ...]]
 LINES: tuple[Line, ...] = (
     "-",
@@ -62,22 +63,27 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def finished(figure: "Figure", target: Path | None = None) -> "Figure":
-    """Return the figure, and write it to the target, if there is one.
+    """Return the figure without frames, and write it to the target, if there is one.
 
     What people wrote is text: a dollar in a name begins no formula. The only formulas are 10^3 and so on along
     logarithmic axes.
     """
+    from matplotlib.legend import Legend
     from matplotlib.text import Text
     from matplotlib.ticker import LogFormatter
 
     formulas: set[object] = set()
     for axes in figure.axes:
+        axes.spines[["top", "right"]].set_visible(False)
         for axis in (axes.xaxis, axes.yaxis):
             if isinstance(axis.get_major_formatter(), LogFormatter):
                 formulas |= {*axis.get_ticklabels(), *axis.get_ticklabels(minor=True)}
     for text in figure.findobj(Text):
         if isinstance(text, Text) and text not in formulas:
             text.set_parse_math(False)
+    for legend in figure.findobj(Legend):
+        if isinstance(legend, Legend):
+            legend.set_frame_on(False)
     if target is not None:
         with missing_letters_allowed(), system_errors_told(target):
             figure.savefig(target)
@@ -148,11 +154,11 @@ def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: s
         lines.append("NOT CERTIFIED")
     if len(sides) == 1:
         columns[0].set_title(heading(lines, LINE_OF_TWO), fontsize=10)
-        figure.legend(loc="outside right center", frameon=False, fontsize=8.5)
+        figure.legend(loc="outside right center", fontsize=8.5)
     else:
         figure.suptitle(heading(lines, LINE + LINE_OF_TWO), fontsize=10)
         for axes in columns:
-            axes.legend(loc="best", frameon=False, fontsize=8)
+            axes.legend(loc="best", fontsize=8)
     return finished(figure, target)
 
 
@@ -173,14 +179,13 @@ def plot_waiting(waiting: Waiting, path: str | Path | None = None, title: str = 
             points = [(x, getattr(outlook, what)) for x, outlook in rows]
             shown = [(x, max(k, 1)) for x, k in points if k is not None]
             axes.plot(*zip(*shown, strict=True), "o-", color=colour, ms=3.5, label=label) if shown else None
-        axes.axvline(here, color="#666666", ls="--", lw=1.0, label=f"now {here:.4g}")
+        axes.axvline(here, color=GREY, ls="--", lw=1.0, label=f"now {here:.4g}")
         axes.set_xlabel(name, fontsize=9)
         axes.set_yscale("log")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(fontsize=8)
     right.set_xscale("log")
-    left.axvline(known.baseline, color="#666666", ls="-.", lw=1.0, label=f"baseline {known.baseline:.4g}")
-    left.legend(frameon=False, fontsize=8)
+    left.axvline(known.baseline, color=GREY, ls="-.", lw=1.0, label=f"baseline {known.baseline:.4g}")
+    left.legend(fontsize=8)
     left.set_ylabel("episodes, as forecast")
     above = title or f"{known.agent}, {known.grounds}: how long until ..."
     figure.suptitle(heading([above], LINE + LINE_OF_TWO), fontsize=10)
@@ -194,21 +199,17 @@ def plot_ramp(ramp: RampForecast, path: str | Path | None = None, unit: str = ""
     axes = figure.subplots()
     for i, goal in enumerate(ramp.goals):
         shown = [(value, found[i]) for value, found in ramp.rows if found[i] is not None]
-        colour, over = (
-            COLOURS[i % len(COLOURS)],
-            len(ramp.goals) - 1 - i,
-        )  # stages that are reached at once: thinner, above
+        over = len(ramp.goals) - 1 - i  # stages that are reached at once: thinner, above
         if shown:
-            (line,) = axes.plot(*zip(*shown, strict=True), "o-", color=colour, label=f"{goal:.0%}")
+            (line,) = axes.plot(*zip(*shown, strict=True), "o-", color=COLOURS[i % len(COLOURS)], label=f"{goal:.0%}")
             line.set(markersize=3.5 + 1.5 * over, linewidth=1.5 + 1.0 * over)
-    axes.axvline(ramp.floor, color="#666666", ls="--", lw=1.0, label=f"floor {ramp.floor:.4g}")
-    axes.axvline(ramp.baseline, color="#666666", ls="-.", lw=1.0, label=f"baseline {ramp.baseline:.4g}")
+    for value, name, style in ((ramp.floor, "floor", "--"), (ramp.baseline, "baseline", "-.")):
+        axes.axvline(value, color=GREY, ls=style, lw=1.0, label=f"{name} {value:.4g}")
     axes.set_xlabel(f"true value of the candidate ({unit})" if unit else "true value of the candidate", fontsize=9)
     axes.set_ylabel("episodes to each stage, as forecast")
     axes.set_yscale("symlog", linthresh=1.0)  # 0 has a place: a stage may be reached at once
     axes.set_ylim(bottom=-0.1)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(fontsize=8)
     return finished(figure, target)
 
 
@@ -251,7 +252,7 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
         )
     for value, name, style in lines:
         if value is not None:
-            axes.axhline(value, color="#666666", ls=style, lw=1.0, zorder=0, label=f"{name} {value:.4g}")
+            axes.axhline(value, color=GREY, ls=style, lw=1.0, zorder=0, label=f"{name} {value:.4g}")
 
     promises: dict[str, dict[str, None]] = {}
     for run in runs:
@@ -262,6 +263,5 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
     axes.set_xlabel("episode\n\n" + "\n".join(broken), fontsize=8 if not title else 7)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_xlim(0, max(run.episodes for run in runs))
-    axes.spines[["top", "right"]].set_visible(False)
     if title:
         axes.set_title(heading([title], LINE_OF_TWO), fontsize=10)

@@ -1,6 +1,6 @@
 """plot_run: a picture of a run for people, readable for a hundred episodes and for a million."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,7 +10,7 @@ import numpy as np
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import SOURCES
 from surefoot.audit.history import History
-from surefoot.base.arrays import Bools, Floats, Ints
+from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
 from surefoot.base.nodes import EPISODE, NODES
 from surefoot.base.text import printable
 from surefoot.bounds import portfolio
@@ -22,7 +22,7 @@ from surefoot.model.units import Units
 from surefoot.run.guard_env import GuardedRun
 from surefoot.run.run import Run
 from surefoot.run.simulate_guard import GuardRun
-from surefoot.show.figures import COLOURS, LINE, finished, heading, in_legend, new_figure, require_target
+from surefoot.show.figures import COLOURS, GREY, LINE, finished, heading, in_legend, new_figure, require_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,10 +32,10 @@ MOST_GROUPS = 60
 FEWEST = 20  # episodes of a group, where there are as many
 NORMAL = 1.96  # standard errors on either side: about 95 %
 RULE_OF_THREE = 3.0  # what never happened in n episodes has a probability of at most 3/n, about 95 % sure
-GREY, BASELINE_COLOUR, ALARM_COLOUR, LOWER_COLOUR = "#666666", "#BBBBBB", COLOURS[1], COLOURS[2]
+BASELINE_COLOUR, ALARM_COLOUR, LOWER_COLOUR = "#BBBBBB", COLOURS[1], COLOURS[2]
 SHARE_COLOURS = (BASELINE_COLOUR, COLOURS[3], COLOURS[4], COLOURS[5], COLOURS[2], COLOURS[0])
 HATCHES = ("", "///", "", "...", "\\\\\\", "xx")
-MOST_POLICIES, LEAST_SHARE = 4, 0.02  # whose lower values are drawn: of those that played so many episodes
+LEAST_SHARE = 0.02  # of the episodes: lower values are drawn of the policies that played as many
 MOST_OPEN = 0.05  # of a group, without a return: of more, no mean is drawn
 TRUSTED = "while the plan is trusted"
 
@@ -49,25 +49,29 @@ class Sample(NamedTuple):
     low: Floats
     high: Floats
 
+    @classmethod
+    def of(cls, values: Floats) -> "Sample":
+        """Return a group for each value, without any where it is nan."""
+        return cls((~np.isnan(values)).astype(np.int64), values, np.zeros(len(values)), values, values)
+
     def merged(self, starts: Ints) -> "Sample":
         """Return fewer groups: each of those from one of these places up to the next."""
-        n = np.add.reduceat(self.n, starts)
-        mean = np.add.reduceat(np.where(self.n > 0, self.n * self.mean, 0.0), starts) / np.maximum(n, 1)
-        apart = self.n * (self.mean - np.repeat(mean, np.diff([*starts, len(self.n)]))) ** 2
-        squares = np.add.reduceat(np.where(self.n > 0, self.squares + apart, 0.0), starts)
-        low = np.fmin.reduceat(self.low, starts)
-        return Sample(n, np.where(n > 0, mean, np.nan), squares, low, np.fmax.reduceat(self.high, starts))
+        return self._gathered(lambda how, values: how.reduceat(values, starts))
 
     @property
     def so_far(self) -> "Sample":
         """The same of all groups up to each."""
-        n = np.cumsum(self.n)
-        mean = np.cumsum(np.where(self.n > 0, self.n * self.mean, 0.0)) / np.maximum(n, 1)
-        about = float(np.nanmean(self.mean)) if n[-1] else 0.0  # so that no large numbers are subtracted
-        apart = np.where(self.n > 0, self.squares + self.n * (self.mean - about) ** 2, 0.0)
-        squares = np.maximum(np.cumsum(apart) - n * (mean - about) ** 2, 0.0)
-        low, high = np.fmin.accumulate(self.low), np.fmax.accumulate(self.high)
-        return Sample(n, np.where(n > 0, mean, np.nan), squares, low, high)
+        return self._gathered(lambda how, values: how.accumulate(values))
+
+    def _gathered(self, gather: Callable[[np.ufunc, AnyArray], AnyArray]) -> "Sample":
+        seen = self.n > 0
+        about = float(self.mean[seen].mean()) if seen.any() else 0.0  # so that no large numbers are subtracted
+        apart = np.where(seen, self.mean - about, 0.0)
+        n = gather(np.add, self.n)
+        mean = gather(np.add, self.n * apart) / np.maximum(n, 1)
+        squares = gather(np.add, np.where(seen, self.squares + self.n * apart**2, 0.0)) - n * mean**2
+        low, high = gather(np.fmin, self.low), gather(np.fmax, self.high)
+        return Sample(n, np.where(n > 0, about + mean, np.nan), np.maximum(squares, 0.0), low, high)
 
     @property
     def band(self) -> tuple[Floats, Floats]:
@@ -119,12 +123,11 @@ class Scene(NamedTuple):
     course: Course
     lower: list[Lower]
     levels: list[tuple[float | None, str, str]]  # value, name, style of a horizontal line
-    events: list[tuple[int, str, str]]  # after so many episodes, what, colour
+    firsts: list[tuple[int | None, str, str]]  # after so many episodes one of these was first: its name, its colour
     alarm: int | None  # after so many episodes
     notes: list[str]
     unit: str
-    not_certified: bool
-    alarmed: bool = False  # was there one, also where nobody knows after which episode?
+    warnings: list[str]
     relative: BaselineFloor | None = None  # a floor that is measured from a value of the baseline that nobody knows
 
 
@@ -137,19 +140,21 @@ def plot_run(run: Run | GuardedRun | GuardRun, path: str | Path | None = None, t
     `simulate_guard` the same picture shows what they know. Values are in the user's units.
     """
     target = None if path is None else require_target(path)
-    scene = _scene(run)
+    if not isinstance(run, Run | GuardedRun | GuardRun):
+        raise InvalidSetting(
+            f"Expected a run, as sf.learn, sf.simulate, sf.guard_env or sf.simulate_guard returns it, found "
+            f"{type(run).__name__}."
+        )
+    if run.episodes == 0:
+        raise InvalidSetting("The run has no episode: there is nothing to draw.")
+    scene = _scene_of_agent(run) if isinstance(run, Run) else _scene_of_guard(run)
     figure = new_figure(9.6, 5.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[6.0, 1.0])
     _draw_values(above, scene)
     _draw_players(below, scene)
-    shouted = ["NOT CERTIFIED"] if scene.not_certified else []
-    if scene.alarm is not None:
-        shouted.append(f"ALARM after {scene.alarm:,} episodes: nothing is promised from there on")
-    elif scene.alarmed:
-        shouted.append("ALARM: nothing is promised any more")
-    above.set_title(heading([title or scene.heading, *shouted], LINE), fontsize=10)
+    above.set_title(heading([title or scene.heading, *scene.warnings], LINE), fontsize=10)
     for axes in (above, below):
-        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8.5)
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8.5)
     return finished(figure, target)
 
 
@@ -179,8 +184,9 @@ def _draw_values(axes: "Axes", scene: Scene) -> None:
         if value is not None and np.isfinite(value):
             axes.axhline(value, color=GREY, ls=style, lw=1.2, zorder=2, label=f"{name} {value:.4g}")
             reach.append(np.array([value]))
-    for episode, text, colour in scene.events:
-        axes.axvline(episode, color=colour, ls=(0, (1.2, 1.2)), lw=1.4, zorder=1, label=text)
+    for k, name, colour in scene.firsts:
+        if k is not None:
+            axes.axvline(k, color=colour, ls=(0, (1.2, 1.2)), lw=1.4, zorder=1, label=f"first {name} after {k:,}")
     last = int(course.first[-1] + course.size[-1])
     if scene.alarm is not None:
         axes.axvline(scene.alarm, color=ALARM_COLOUR, lw=2.0, zorder=6, label=f"ALARM after {scene.alarm:,}")
@@ -190,7 +196,6 @@ def _draw_values(axes: "Axes", scene: Scene) -> None:
     room = 0.06 * (most - least) or 0.05 * max(abs(most), 1.0)
     axes.set_ylim(least - room, most + room)
     axes.set_ylabel(f"return per episode{f' ({scene.unit})' if scene.unit else ''}")
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _draw_baseline(axes: "Axes", course: Course, scene: Scene) -> list[Floats]:
@@ -262,7 +267,6 @@ def _draw_players(axes: "Axes", scene: Scene) -> None:
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     broken = [line for note in scene.notes for line in wrap(printable(note), LINE + 20)]
     axes.set_xlabel("episode\n\n" + "\n".join(broken), fontsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def group_starts(width: Ints) -> Ints:
@@ -280,19 +284,6 @@ def group_starts(width: Ints) -> Ints:
     return starts
 
 
-def _scene(run: Run | GuardedRun | GuardRun) -> Scene:
-    if not isinstance(run, Run | GuardedRun | GuardRun):
-        raise InvalidSetting(
-            f"Expected a run, as sf.learn, sf.simulate, sf.guard_env or sf.simulate_guard returns it, found "
-            f"{type(run).__name__}."
-        )
-    if run.episodes == 0:
-        raise InvalidSetting("The run has no episode: there is nothing to draw.")
-    if isinstance(run, Run):
-        return _scene_of_agent(run)
-    return _scene_of_guard(run)
-
-
 BAND = (
     "Bands: 1.96 standard errors on either side of a mean, from the spread of its returns (where all are the same: the "
     "rule of three). That is about 95 % for one mean at a time, and no certificate."
@@ -301,14 +292,7 @@ BAND = (
 
 def _scene_of_agent(run: Run) -> Scene:
     course, lower = _simulated(run) if run.history is None or not len(run.history) else _observed(run, run.history)
-    events = [
-        (k, f"first {name} after {k:,}", colour)
-        for k, name, colour in (
-            (run.first_mixture, "mixture", SHARE_COLOURS[1]),
-            (run.first_optimistic, "optimistic episode", SHARE_COLOURS[2]),
-        )
-        if k is not None
-    ]
+    alarm = None if run.alarm is None else run.alarm.episodes
     if run.promise.scope is None:
         lower = [line._replace(other="no floor is promised") for line in lower]
     elif run.in_sum:
@@ -324,13 +308,21 @@ def _scene_of_agent(run: Run) -> Scene:
         course=course,
         lower=lower,
         levels=[(run.optimum, "optimum", ":"), (run.baseline, "baseline (exact)", "-."), (run.floor, "floor", "--")],
-        events=events,
-        alarm=None if run.alarm is None else run.alarm.episodes,
+        firsts=[
+            (run.first_mixture, "mixture", SHARE_COLOURS[1]),
+            (run.first_optimistic, "optimistic episode", SHARE_COLOURS[2]),
+        ],
+        alarm=alarm,
         notes=notes if course.exact else [*notes, BAND],
         unit=run.units.name,
-        not_certified=run.promise.kind == "not certified",
+        warnings=(["NOT CERTIFIED"] if run.promise.kind == "not certified" else []) + _alarm(alarm),
         relative=run.relative_floor,
     )
+
+
+def _alarm(after: int | None) -> list[str]:
+    """Return what stands above a run with an alarm."""
+    return [] if after is None else [f"ALARM after {after:,} episodes: nothing is promised from there on"]
 
 
 def _of_relative(floor: BaselineFloor, baseline: Sample | None, unit: str) -> str:
@@ -372,11 +364,10 @@ def _simulated(run: Run) -> tuple[Course, list[Lower]]:
     curve = run.curve
     starts = group_starts(curve.episodes)
     size = np.add.reduceat(curve.episodes, starts)
-    nothing = np.zeros(len(curve.mean))
     course = Course(
         first=curve.episode[starts],
         size=size,
-        returns=Sample(curve.episodes, curve.mean, nothing, curve.mean, curve.mean).merged(starts),
+        returns=Sample.of(curve.mean)._replace(n=curve.episodes).merged(starts),
         exact=True,
         shares=np.add.reduceat(curve.sources, starts) / size[:, None],
         players=SOURCES,
@@ -394,13 +385,12 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
     settled = (columns.code != OPEN) & ~np.isnan(columns.ret)
     if not settled.any():
         raise InvalidSetting("No episode of this run has a return yet: there is nothing to draw.")
-    one = Sample(settled.astype(np.int64), columns.ret, np.zeros(len(settled)), columns.ret, columns.ret)
     starts = group_starts(np.ones(len(settled), dtype=np.int64))
     size = np.diff([*starts, len(settled)])
     mine = columns.policy[:, None] == np.arange(len(names))
     by_baseline = settled & mine[:, 0]
-    own = np.where(by_baseline, columns.ret, np.nan)
-    returns = one.merged(starts)
+    own = Sample.of(np.where(by_baseline, columns.ret, np.nan)).merged(starts)
+    returns = Sample.of(np.where(settled, columns.ret, np.nan)).merged(starts)
     complete = returns.n >= (1.0 - MOST_OPEN) * size
     complete |= ~complete.any()
     course = Course(
@@ -410,9 +400,7 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
         exact=False,
         shares=np.add.reduceat(mine.astype(np.int64), starts) / size[:, None],
         players=names,
-        baseline=Sample(by_baseline.astype(np.int64), own, np.zeros(len(own)), own, own).merged(starts)
-        if by_baseline.any()
-        else None,
+        baseline=own if by_baseline.any() else None,
     )
     alarm = run.alarm_after if isinstance(run, GuardedRun) else None
     relative, fixed = (guard.floor, None) if isinstance(guard.floor, BaselineFloor) else (None, float(guard.floor))
@@ -433,26 +421,21 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
         course=course,
         lower=lower,
         levels=[(fixed, "floor", "--")],
-        events=[
-            (int(np.argmax(mine[:, p])), f"first {name} after {int(np.argmax(mine[:, p])):,}", _player_colour(p))
+        firsts=[
+            (int(np.argmax(mine[:, p])), name, SHARE_COLOURS[p % len(SHARE_COLOURS)])
             for p, name in enumerate(names)
             if p > 0 and mine[:, p].any()
         ],
         alarm=alarm,
         notes=notes,
         unit=guard.unit,
-        not_certified=False,
-        alarmed=bool(state.alarm),
+        warnings=["ALARM: nothing is promised any more"] if state.alarm and alarm is None else _alarm(alarm),
         relative=relative,
     )
 
 
-def _player_colour(p: int) -> str:
-    return SHARE_COLOURS[p % len(SHARE_COLOURS)]
-
-
 def _lower_of_guard(guard: Guard, state: GuardState, course: Course, alarm: int | None) -> list[Lower]:
-    """Return what the tickets up to the end of each group prove of the policies that are played most.
+    """Return what the tickets up to the end of each group prove of the policies that played enough of them.
 
     Tickets without a return count as the lowest one. Where the floor is measured from the baseline, delta is spent on
     comparisons with it, and no value is certified; nor is any after an alarm.
@@ -461,9 +444,9 @@ def _lower_of_guard(guard: Guard, state: GuardState, course: Course, alarm: int 
         return []
     columns, ends = state.tickets.columns, course.first + course.size
     played = course.shares.T @ course.size
-    chosen = np.argsort(-played, kind="stable")[:MOST_POLICIES]
+    trusted = np.inf if alarm is None else alarm  # up to this episode
     found = []
-    for p in sorted(int(p) for p in chosen if played[p] >= LEAST_SHARE * played.sum()):
+    for p in np.flatnonzero(played >= LEAST_SHARE * played.sum()).tolist():
         weights = np.zeros(len(NODES) + 1, dtype=np.int64)
         if p == 0 and state.logged is not None:
             weights = weights + state.logged.settled
@@ -476,7 +459,6 @@ def _lower_of_guard(guard: Guard, state: GuardState, course: Course, alarm: int 
             best = max(best, portfolio.mean_lower(weights[: len(NODES)], level))
             values.append(lower_value(Proved(best, 0), guard.low, guard.high))
             before = end
-        silent = np.where((ends > alarm) if alarm is not None else np.zeros(len(ends), dtype=np.bool_), np.nan, values)
-        name = state.policies[p].name
-        found.append(Lower(name, ends.astype(np.float64), silent, np.ones(len(ends), dtype=np.bool_)))
+        silent = np.where(ends > trusted, np.nan, values)
+        found.append(Lower(state.policies[p].name, ends.astype(np.float64), silent, ends > 0))
     return found

@@ -12,6 +12,7 @@ from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.base.validation import at_least, told
 from surefoot.errors import InvalidSetting
 from surefoot.evidence.counts import Counts
+from surefoot.logs.checking import how_many
 from surefoot.model.names import Names
 from surefoot.model.policy import EpisodicMixture
 from surefoot.model.steps import added_steps, common_start
@@ -65,22 +66,22 @@ def plot_plan(
         pi = pi.second if pi.rho > 0.0 else pi.first
     if pi.shape != (problem.H, problem.S, problem.A):
         raise InvalidSetting(f"The plan has a policy of shape {pi.shape}, which is not for {problem}. Give its agent.")
-    baseline = mine.pi_b if mine.plays_baseline else None
-    differs = np.zeros(pi.shape[:2]) if baseline is None else 0.5 * np.abs(pi - baseline).sum(axis=-1)
-    visits = None if seen is None else np.broadcast_to(seen.n_sa.sum(axis=-1), pi.shape[:2])
     first = added_steps(problem)  # at a step that only draws the first state nobody decides anything
-    pi, differs, H = pi[first:], differs[first:], problem.H - first
-    baseline = None if baseline is None else baseline[first:]
-    visits = None if visits is None else visits[first:]
+    pi = pi[first:]
+    baseline = mine.pi_b[first:] if mine.plays_baseline else pi
+    differs = 0.5 * np.abs(pi - baseline).sum(axis=-1)
+    visits = np.zeros(pi.shape[:2], dtype=np.int64)
+    if seen is not None:
+        visits = np.broadcast_to(seen.n_sa.sum(axis=-1), (problem.H, problem.S))[first:]
     nobody_decides = {problem.absorbing_state, problem.unseen_state, common_start(problem)}
     states, left_out = chosen_states(differs, visits, nobody_decides, problem.names)
     table = _table(pi, baseline, differs, visits, states, problem.names)
     wide = max(6.4, 2.2 + 1.25 * len(table.steps))
-    notes = [*left_out, *_notes(plan, table, H, visits, baseline)]
+    notes = [*left_out, *_notes(plan, table, len(pi), mine.plays_baseline)]
     lines = [line for note in notes for line in wrap(note, int(13 * wide))]
     figure = new_figure(wide, 1.9 + 0.4 * len(states) + 0.16 * len(lines))
     axes = figure.subplots()
-    _draw(axes, table, problem.names, baseline is not None)
+    _draw(axes, table, problem.names, mine.plays_baseline)
     axes.set_title(heading([title or _heading(plan, mine)], int(10 * wide)), fontsize=10)
     axes.set_xlabel("\n".join(lines), fontsize=8)
     return finished(figure, target)
@@ -96,20 +97,17 @@ def _agent_of(plan: Plan, given: Agent | None) -> CountingAgent:
 
 
 def chosen_states(
-    differs: Floats, visits: Ints | None, nobody_decides: set[int | None], names: Names
+    differs: Floats, visits: Ints, nobody_decides: set[int | None], names: Names
 ) -> tuple[Ints, list[str]]:
     """Return the states that are drawn, in the order of their numbers, and sentences about those that are not."""
     states = np.array([s for s in range(differs.shape[1]) if s not in nobody_decides], dtype=np.int64)
-    often = np.zeros(len(states), dtype=np.int64) if visits is None else visits.sum(axis=0)[states]
+    often = visits.sum(axis=0)[states]
     notes = []
     if often.any() and not often.all():
-        never = states[often == 0]
-        some = ", ".join(names.state_name(int(s)) for s in never[:5])
-        which = f"{some}, ..." if len(never) > 5 else some
-        notes.append(
-            f"Left out: {_number(len(never), 'state')} that {'was' if len(never) == 1 else 'were'} never "
-            f"visited ({which})."
-        )
+        never = [names.state_name(int(s)) for s in states[often == 0]]
+        which = ", ".join([*never[:5], "..."] if len(never) > 5 else never)
+        was = "was" if len(never) == 1 else "were"
+        notes.append(f"Left out: {how_many(len(never), 'state')} that {was} never visited ({which}).")
         states, often = states[often > 0], often[often > 0]
     other = differs[:, states].max(axis=0, initial=0.0) > SAME
     most = np.lexsort((states, -often))[: MOST_ROWS // 2 if often.any() else 0]
@@ -119,27 +117,21 @@ def chosen_states(
     if len(rest):
         share = f", with {100.0 * often[rest].sum() / often.sum():.1f} % of all visits" if often.any() else ""
         how = "those visited most, and those that differ from the baseline"
-        told = f"Left out: {_number(len(rest), 'state')}{share}; {int(other[rest].sum()):,} of them differ."
+        told = f"Left out: {how_many(len(rest), 'state')}{share}; {int(other[rest].sum()):,} of them differ."
         notes.append(f"{len(shown)} of {len(states):,} states: {how}. {told}")
     return np.sort(states[shown]), notes
 
 
-def _number(n: int, what: str) -> str:
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
-
-
-def _table(
-    pi: Floats, baseline: Floats | None, differs: Floats, visits: Ints | None, states: Ints, names: Names
-) -> Table:
+def _table(pi: Floats, baseline: Floats, differs: Floats, visits: Ints, states: Ints, names: Names) -> Table:
     """Return the cells. Neighbouring steps with the same texts are one column; too many of those are thinned out."""
     H = len(pi)
-    columns = [[_text(pi[h, s], None if baseline is None else baseline[h, s], names) for s in states] for h in range(H)]
+    columns = [[_text(pi[h, s], baseline[h, s], names) for s in states] for h in range(H)]
     begins = [h for h in range(H) if h == 0 or columns[h] != columns[h - 1]]
     steps = [(h, end - 1) for h, end in zip(begins, [*begins[1:], H], strict=True)]
     if len(steps) > MOST_COLUMNS:
         kept = np.unique(np.linspace(0, len(steps) - 1, MOST_COLUMNS).round().astype(int))
         steps = [steps[i] for i in kept]
-    there = np.ones((H, len(states)), dtype=np.bool_) if visits is None else visits[:, states] > 0
+    there = visits[:, states] > 0 if visits.any() else np.ones((H, len(states)), dtype=np.bool_)
     return Table(
         states,
         steps,
@@ -149,10 +141,10 @@ def _table(
     )
 
 
-def _text(row: Floats, before: Floats | None, names: Names) -> str:
+def _text(row: Floats, before: Floats, names: Names) -> str:
     """Return the likeliest action, and below it that of the baseline, where decisions differ."""
     mine = _likeliest(row, names)
-    if before is None or 0.5 * np.abs(row - before).sum() <= SAME:
+    if 0.5 * np.abs(row - before).sum() <= SAME:
         return mine
     return f"{mine}\nbaseline: {_likeliest(before, names)}"
 
@@ -198,7 +190,7 @@ def _heading(plan: Plan, agent: CountingAgent) -> str:
     return f"{agent.name}: {plan.source} ({plan.safety}{worth})"
 
 
-def _notes(plan: Plan, table: Table, H: int, visits: Ints | None, baseline: Floats | None) -> list[str]:
+def _notes(plan: Plan, table: Table, H: int, compared: bool) -> list[str]:
     notes = []
     drawn = sum(last - first + 1 for first, last in table.steps)
     if drawn < H:
@@ -207,8 +199,8 @@ def _notes(plan: Plan, table: Table, H: int, visits: Ints | None, baseline: Floa
         notes.append(
             f"A coin decides for the whole episode: this with probability {plan.policy.rho:.3g}, else the baseline."
         )
-    if visits is not None and not table.visited.all():
+    if not table.visited.all():
         notes.append("Grey: never visited at that step.")
-    if baseline is not None and not (table.differs > SAME).any():
+    if compared and not (table.differs > SAME).any():
         notes.append("Every decision is the baseline's.")
     return notes

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import FrozenRecord, freeze, require_number
+from surefoot.base.validation import FrozenRecord, require_number
 from surefoot.bounds.lp import Moves, best_occupancy_of, policy_from
 from surefoot.errors import InvalidModel, InvalidSetting
 from surefoot.model.signal import signal
@@ -15,7 +15,7 @@ from surefoot.worlds.exact import cost_of, rescaled_solve
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
 
-@dataclass(frozen=True, init=False, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ConstrainedOptimum(FrozenRecord):
     """The best policy (H, S, A) whose expected cost is within the budget; it may have to mix actions.
 
@@ -27,10 +27,6 @@ class ConstrainedOptimum(FrozenRecord):
     cost: float  # its exact expected cost; where there is no such policy, that of the cheapest one
     budget: float
     feasible: bool
-
-    def __init__(self, value: float, policy: Floats | None, cost: float, budget: float, feasible: bool) -> None:
-        """Set the fields; arrays become read-only."""
-        freeze(self, value=value, policy=policy, cost=cost, budget=budget, feasible=feasible)
 
     def __repr__(self) -> str:
         if not self.feasible:
@@ -72,9 +68,8 @@ def _cheapest(world: TabularMDP, cost: Floats) -> float:
 def _moves(world: TabularMDP) -> Moves:
     """Return the transitions that are possible before the last step."""
     none, pairs = np.zeros(0, dtype=np.int64), world.S * world.A
-    steps = [Moves(none, none, np.zeros(0))]  # where there is one step alone
+    steps = [(none, none, np.zeros(0))]  # where there is one step alone
     for h in range(world.H - 1):
         pair, state, p = world.entries(h)
-        steps.append(Moves(h * pairs + pair, state, p))
-    place, states, chances = ([step[i] for step in steps] for i in range(3))
-    return Moves(np.concatenate(place), np.concatenate(states), np.concatenate(chances))
+        steps.append((h * pairs + pair, state, p))
+    return Moves(*map(np.concatenate, zip(*steps, strict=True)))

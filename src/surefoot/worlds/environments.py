@@ -88,8 +88,9 @@ class FlatDiscrete(gymnasium.ObservationWrapper[Any, Any, Any]):
         if not isinstance(env, gymnasium.Env):
             raise InvalidModel(f"env is {told(env)}, expected an environment, as gymnasium.make returns it.")
         super().__init__(env)
-        self._parts = list(_sizes(env.observation_space))
-        n = math.prod(size for _, size in self._parts)
+        lows, self._shape = zip(*_sizes(env.observation_space), strict=True)
+        self._lows = np.array(lows)
+        n = math.prod(self._shape)
         if n > MOST:
             raise InvalidModel(f"The observations have {n:.3g} values in all, expected at most {MOST:.0e} for a table.")
         self.n = n
@@ -97,24 +98,19 @@ class FlatDiscrete(gymnasium.ObservationWrapper[Any, Any, Any]):
 
     def state(self, observation: Any) -> int:
         """Return the number of an observation of the environment inside."""
-        values = list(_values(self.env.observation_space, observation))
-        number = 0
-        for value, (low, size) in zip(values, self._parts, strict=True):
-            if not low <= value < low + size:
-                raise InvalidModel(f"The observation {observation!r} is outside {self.env.observation_space}.")
-            number = number * size + value - low
-        return number
+        values = np.array(list(_values(self.env.observation_space, observation)))
+        try:
+            return int(np.ravel_multi_index((values - self._lows).tolist(), self._shape))
+        except ValueError:
+            outside = f"The observation {observation!r} is outside {self.env.observation_space}."
+            raise InvalidModel(outside) from None
 
     def parts(self, state: int) -> tuple[int, ...]:
         """Return the whole numbers that an observation of this state consists of, in the order of the space."""
-        left = require_integer("state", state, 0, InvalidModel)
-        if left >= self.n:
-            raise InvalidModel(f"state is {left}, expected one of 0..{self.n - 1}.")
-        found = []
-        for low, size in reversed(self._parts):
-            left, value = divmod(left, size)
-            found.append(low + value)
-        return tuple(reversed(found))
+        number = require_integer("state", state, 0, InvalidModel)
+        if number >= self.n:
+            raise InvalidModel(f"state is {number}, expected one of 0..{self.n - 1}.")
+        return tuple((np.array(np.unravel_index(number, self._shape)) + self._lows).tolist())
 
     def observation(self, observation: Any) -> int:
         """Return the number, for Gymnasium."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from surefoot import kernels
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import FrozenRecord, freeze
+from surefoot.base.validation import FrozenRecord
 from surefoot.model.policy import EpisodicMixture, boltzmann, check_policy, greedy
 from surefoot.model.sparse import SparseTable
 from surefoot.model.units import Rescaled, Units
@@ -19,7 +19,7 @@ from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 USUAL_SHARE = 0.9  # the default floor is nine tenths of what the baseline is worth
 
 
-@dataclass(frozen=True, init=False, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Solution(FrozenRecord):
     """An optimal policy (H, S, A), with values in the user's units: Q (H, S, A), V (H+1, S), value = V[0, s1], or V[0]
     averaged over the start."""
@@ -28,10 +28,6 @@ class Solution(FrozenRecord):
     Q: Floats
     V: Floats
     value: float
-
-    def __init__(self, policy: Floats, Q: Floats, V: Floats, value: float) -> None:
-        """Set the fields; arrays become read-only."""
-        freeze(self, policy=policy, Q=Q, V=V, value=value)
 
     def __repr__(self) -> str:
         return f"Solution(value={self.value:.10g}, shape={self.policy.shape})"

@@ -21,11 +21,10 @@ from numpy.typing import ArrayLike
 from surefoot.base.arrays import Floats
 from surefoot.base.ranges import DeclaredRange
 from surefoot.base.validation import as_floats, require_finite, require_integer, require_number, where
-from surefoot.errors import InvalidModel, InvalidPolicy, SurefootError
+from surefoot.errors import InvalidModel, InvalidPolicy
 from surefoot.model.names import Name
 from surefoot.model.policy import draw
 from surefoot.model.problem import Problem, require_problem
-from surefoot.model.sameness import arrays_of
 from surefoot.model.sparse import require_room
 from surefoot.model.transitions import MOST_IN_A_TABLE
 from surefoot.model.units import Rescaled, Units
@@ -34,8 +33,6 @@ from surefoot.worlds.environments import Env, EnvOrId, can_be_flat, make, requir
 from surefoot.worlds.outcomes import Outcomes, rewards_by_next, structure, with_start
 from surefoot.worlds.registry import FAMILIES, Size, world
 from surefoot.worlds.tabular_mdp import TabularMDP
-
-Transition = tuple[float, int, float, bool]
 
 
 class Coder:
@@ -158,45 +155,17 @@ def from_gymnasium(
         )
     if isinstance(made.unwrapped, TabularEnv):
         return named(_own(made.unwrapped, H), names)
-    try:
-        return named(_world(made, coder, P, H, declared, unit), names)
-    except (TypeError, KeyError, IndexError, ValueError) as reason:
-        if isinstance(reason, SurefootError):
-            raise
-        raise InvalidModel(f"P is not a table of (probability, next state, reward, terminated): {reason}") from None
+    return named(_world(made, coder, P, H, declared, unit), names)
 
 
 def true_model(env: Env, problem: Problem, steps: int) -> TabularMDP | None:
-    """Return the world behind the environment, where it shows one. Its rewards are those that this problem knows."""
+    """Return the world behind the environment, where it shows one."""
     P = shown_model(env)
     if P is None:
         return env.unwrapped.model if isinstance(env.unwrapped, TabularEnv) else None
     found = from_gymnasium(env, horizon=steps, reward_range=(problem.units.low, problem.units.high))
     assert isinstance(found, TabularMDP)
-    if problem.unknown_rows is not None or found.r_rescaled.shape != problem.r_rescaled.shape:
-        return found  # the problem knows less, or is of something else: whoever compares the two says so
-    S, A = problem.S, problem.A
-    settings: dict[str, Any] = {"s1": found.s1, "H": found.H, "units": problem.units, "name": found.name}
-    dynamics: Any = found.table if found.sparse else found.P_rows[0]
-    if not problem.pays_by_next:  # it knows the rewards of each pair: means, where they depend on the next state
-        r = problem.r_rows.reshape(-1, S, A)
-        if not np.allclose(found.r_rescaled, r, rtol=0.0, atol=1e-8):
-            return found
-        return TabularMDP(dynamics, Rescaled(r[0] if len(r) == 1 else r), **settings)
-    if not _pay_alike(found.problem, problem):
-        return found
-    after = problem.r_next_rows
-    known = problem.arguments()["r_next"] if after is None else after.reshape(-1, S, A, S)[0]
-    return TabularMDP(dynamics, r_next=Rescaled(known), **settings)
-
-
-def _pay_alike(shown: Problem, problem: Problem) -> bool:
-    """Do both pay the same by next state, at every step, but for rounding errors?"""
-    mine, its = (arrays_of(one.r_next_rows, one.paid_lists) for one in (shown, problem))
-    return len(mine) == len(its) and all(
-        x is not None and y is not None and x.shape == y.shape and np.allclose(x, y, rtol=0.0, atol=1e-8)
-        for x, y in zip(mine, its, strict=True)
-    )
+    return found
 
 
 def embed_policy(problem: Problem, rule: ArrayLike) -> Floats:
@@ -207,21 +176,15 @@ def embed_policy(problem: Problem, rule: ArrayLike) -> Floats:
     """
     require_problem(problem)
     given = as_floats("rule", rule, InvalidPolicy)
-    n = given.shape[-2] if given.ndim in (2, 3) else -1
-    extra = problem.S - n - 1  # 1 with a common start, 0 without
-    H = problem.H - extra
-    if (
-        given.ndim not in (2, 3)
-        or extra not in (0, 1)
-        or given.shape[-1] != problem.A
-        or given.shape[:-2] not in ((), (H,))
-    ):
-        raise InvalidPolicy(
-            f"rule has shape {given.shape}, which fits no environment behind {problem}. Expected (n, A) or (H, n, A)."
-        )
-    policy = np.full((problem.H, problem.S, problem.A), 1.0 / problem.A)
-    policy[extra:, :n] = given
-    return policy
+    for extra in (0, 1):  # 1 with a common start, 0 without
+        n, H = problem.S - 1 - extra, problem.H - extra
+        if given.shape in ((n, problem.A), (H, n, problem.A)):
+            policy = np.full((problem.H, problem.S, problem.A), 1.0 / problem.A)
+            policy[extra:, :n] = given
+            return policy
+    raise InvalidPolicy(
+        f"rule has shape {given.shape}, which fits no environment behind {problem}. Expected (n, A) or (H, n, A)."
+    )
 
 
 def _range(given: object) -> tuple[float, float]:
@@ -294,14 +257,21 @@ def _all_outcomes(
 ) -> Iterator[tuple[int, int, float, float]]:
     """Yield pair, next state, probability and reward of every outcome, those of the absorbing state last."""
     declared = None if reward_range is None else DeclaredRange(*reward_range)
-    for s in range(coder.n):
-        for a in range(coder.A):
-            for p, s_next, reward, terminated in _outcomes(P, coder, s, a):
-                if declared is not None and not declared.admits(reward):
-                    outside = f"outside the declared reward_range ({declared.low:g}, {declared.high:g})"
-                    pair = f"P[{s + coder.first_state}][{coder.action(a)}]"
-                    raise InvalidModel(f"{pair} pays {reward:g}, {outside}. Widen it.")
-                yield s * coder.A + a, coder.absorbing_state if terminated else coder.state(s_next), p, reward
+    for s, a in np.ndindex(coder.n, coder.A):
+        pair = f"P[{s + coder.first_state}][{coder.action(a)}]"
+        try:
+            rows = P[s + coder.first_state][coder.action(a)]
+            outcomes = [(float(p), s_next, float(reward), bool(ended)) for p, s_next, reward, ended in rows]
+        except (LookupError, TypeError, ValueError) as reason:
+            raise InvalidModel(
+                f"{pair} is missing or not a list of (probability, next state, reward, terminated): "
+                f"{type(reason).__name__}: {reason}."
+            ) from None
+        for p, s_next, reward, terminated in outcomes:
+            if declared is not None and not declared.admits(reward):
+                outside = f"outside the declared reward_range ({declared.low:g}, {declared.high:g})"
+                raise InvalidModel(f"{pair} pays {reward:g}, {outside}. Widen it.")
+            yield s * coder.A + a, coder.absorbing_state if terminated else coder.state(s_next), p, reward
     for a in range(coder.A):
         yield coder.absorbing_state * coder.A + a, coder.absorbing_state, 1.0, 0.0
 
@@ -310,17 +280,6 @@ def _structure(coder: Coder, several: bool) -> Any:
     """Return the support that follows from how a problem of this environment is built."""
     S, start = coder.n + 1 + several, coder.start if several else None
     return structure(S, coder.A, coder.absorbing_state, start, dense=coder.n <= MOST_IN_A_TABLE)
-
-
-def _outcomes(P: Mapping[int, Any], coder: Coder, s: int, a: int) -> Sequence[Transition]:
-    """Return the outcomes of a pair by P, which has the form of Gymnasium's toy environments."""
-    try:
-        return [(p, s_next, reward, ended) for p, s_next, reward, ended in P[s + coder.first_state][coder.action(a)]]
-    except (LookupError, TypeError, ValueError) as reason:
-        raise InvalidModel(
-            f"P[{s + coder.first_state}][{coder.action(a)}] is missing or not a list of (probability, next state, "
-            f"reward, terminated): {type(reason).__name__}: {reason}."
-        ) from None
 
 
 def _start_distribution(env: Env, coder: Coder) -> Floats:

