@@ -321,13 +321,16 @@ def _premises(plan: Plan, grounds: SpliceGrounds) -> str:
     by_next = ", by next state," if problem.pays_by_next else ""
     known = "known" if problem.start is not None else "unknown but fixed"
     made = "" if counts.logged_returns else " (the baseline may have been made from it)"
+    steps = f"the dynamics do not depend on the step (counts are pooled{_alike(problem, counts)})"
+    table = f"the known rewards of each state and action{by_next} are as declared{_unlike_table(counts)}"
+    held = bool(_held_against_table(counts))
+    checked = _that_hold(
+        ((agent.pooled and counts.steps is not None, steps), (_declared_rewards(problem) and held, table))
+    )
     lines = _that_hold(
         (
             (True, "the same state and action (and step) always have the same transition probabilities"),
-            (
-                agent.pooled,
-                f"the dynamics do not depend on the step (counts are pooled{_alike(problem, counts)})",
-            ),
+            (agent.pooled and counts.steps is None, steps),
             (
                 problem.knows_support,
                 f"the mask of possible next states{'' if sharp else ' (not used by these bounds)'}",
@@ -340,10 +343,7 @@ def _premises(plan: Plan, grounds: SpliceGrounds) -> str:
                 f"every reward lies in [{problem.units.low:g}, {problem.units.high:g}] and has a fixed mean for its "
                 "pair",
             ),
-            (
-                _declared_rewards(problem),
-                f"the known rewards of each state and action{by_next} are as declared{_unlike_table(counts)}",
-            ),
+            (_declared_rewards(problem) and not held, table),
             (
                 problem.pays_by_next and problem.absorbing_state is not None,
                 "an end at the last step, where rewards depend on the next state, is the process's own",
@@ -377,7 +377,10 @@ def _premises(plan: Plan, grounds: SpliceGrounds) -> str:
     )
     if agent.rule.by_coin and agent.rule.floor > -np.inf:
         lines.append("The floor is on the average over the coin: the policy it selects may be below.")
-    return "\n".join(["Taken on trust, checked by nobody:", *lines])
+    lines = ["Taken on trust, checked by nobody:", *lines]
+    if checked:
+        lines += ["Assumed, and checked as data come (an alarm falls back to the baseline):", *checked]
+    return "\n".join(lines)
 
 
 def _alike(problem: Problem, counts: Counts) -> str:
@@ -392,10 +395,15 @@ def _unlike_table(counts: Counts) -> str:
     said = f" ({differ:,} rewards observed were others: it may hold means)" if differ else ""
     if world is not None or not counts.episodes:
         return said
-    held = 0 if counts.table_bets is None else int(counts.table_bets[0])
+    held = _held_against_table(counts)
     if not held:
         return f"{said}; not checked"
     return f"{said}; held against what was paid in {held:,} of {counts.episodes:,} episodes, at alpha = {ALPHA:g}"
+
+
+def _held_against_table(counts: Counts) -> int:
+    """Return of how many episodes what was paid was held against the table."""
+    return 0 if counts.table_bets is None else int(counts.table_bets[0])
 
 
 def _declared_rewards(problem: Problem) -> bool:

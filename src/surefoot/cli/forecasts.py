@@ -127,7 +127,7 @@ def _counted(source: str, options: LogOptions, declared: Declarations, baseline:
     from surefoot.base.files import read_arrays
     from surefoot.evidence.counts import Counts
     from surefoot.logs import LogCounts, count_log
-    from surefoot.logs.baseline_file import load_baseline
+    from surefoot.logs.baseline_file import all_counts, load_baseline
     from surefoot.logs.methods.robust import cloned
 
     kind = ""
@@ -140,7 +140,8 @@ def _counted(source: str, options: LogOptions, declared: Declarations, baseline:
     if kind in ("", "log-counts"):
         log = LogCounts.load(source) if kind else count_log(source, **options.as_arguments())
         problem = declared.of(log)
-        counts = log.counts.pool() if pooled else log.counts
+        counts = all_counts(log, problem)  # steps that are not alike are refused, also where they are not pooled
+        counts = counts if pooled else log.counts
         policy = cloned(log.counts, problem) if baseline is None else _policy(baseline, problem)
         return Grounds(source, problem, policy, counts=counts)
     if baseline is None:

@@ -187,7 +187,7 @@ def print_learnt(explanation: str, found: Mapping[str, Any]) -> None:
     """Print what was learnt from a log; `found` is the report."""
     say(explanation)
     say(logged_text(found))
-    echo("Premises, which nothing here checks:")
+    echo("Premises, which nothing here checks unless a line says so:")
     for premise in found["premises"]:
         say(f"- {premise}")
 

@@ -31,7 +31,7 @@ PROBLEM = ("r", "r_next", "unknown", "support", "start")  # the arrays of a prob
 ADDED = ("ended_state", "unseen_state")  # states that no row of a log names
 
 
-def _all(log: LogCounts, problem: Problem) -> Counts:
+def all_counts(log: LogCounts, problem: Problem) -> Counts:
     """Return all counts, pooled over steps if the problem is stationary; refuse a log whose steps are not alike."""
     if not problem.stationary:
         return log.counts
@@ -190,7 +190,7 @@ def learn_baseline(log: LogCounts, problem: Problem, delta: float, method: str =
     if method not in METHODS:
         raise InvalidSetting(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
     chosen = METHODS[method]
-    counts = _all(log, problem)  # steps that are not alike are refused, whatever the method makes of them
+    counts = all_counts(log, problem)  # steps that are not alike are refused, whatever the method makes of them
     return chosen.learn(log.fold_counts if chosen.by_folds else counts, problem, delta)
 
 
