@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from surefoot.agents.promise import GIVEN_VALUE
+from surefoot.agents.promise import GIVEN_VALUE, UNCERTIFIED
 from surefoot.studies.analysis.stats import amount
 from surefoot.studies.analysis.summary import Row, Rows, on_given_value, promised_runs, summary
-from surefoot.studies.analysis.trials import UNCERTIFIED
 from surefoot.studies.run.store import Results
 
 CERTIFIED, TRUSTED, NOTHING = "CERTIFIED", "ON TRUST", "NO PROMISE"

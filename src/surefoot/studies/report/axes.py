@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surefoot.agents.promise import UNCERTIFIED
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.errors import InvalidSetting
 from surefoot.show.figures import COLOURS, LINES, MARKERS, Line, finished, missing_letters_allowed, new_figure
 from surefoot.studies.analysis.stats import band
-from surefoot.studies.analysis.trials import UNCERTIFIED, is_uncertified
+from surefoot.studies.analysis.trials import is_uncertified
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.study import Scenario

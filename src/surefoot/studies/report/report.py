@@ -12,12 +12,12 @@ from operator import methodcaller
 from pathlib import Path
 from typing import NamedTuple
 
+from surefoot.agents.promise import UNCERTIFIED
 from surefoot.base.files import write_whole
 from surefoot.errors import InvalidSetting
 from surefoot.rivals.registry import AGENTS
 from surefoot.studies.analysis.claims import VERDICTS, Analysis, Verdict, analyse, tallies
 from surefoot.studies.analysis.summary import promised_runs
-from surefoot.studies.analysis.trials import UNCERTIFIED
 from surefoot.studies.analysis.verdict import CERTIFIED, OverallVerdict, overall_verdict
 from surefoot.studies.report.tables import (
     Note,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from surefoot.agents.promise import GIVEN_VALUE
+from surefoot.agents.promise import GIVEN_VALUE, UNCERTIFIED
 from surefoot.logs.methods import METHODS
 from surefoot.rivals.registry import AGENTS
 from surefoot.studies.analysis.claims import Verdict
@@ -19,7 +19,6 @@ from surefoot.studies.analysis.stats import (
 )
 from surefoot.studies.analysis.summary import Row, on_given_value, promised_runs
 from surefoot.studies.analysis.trials import (
-    UNCERTIFIED,
     is_uncertified,
     premise_is_false,
     promise_beside_truth,

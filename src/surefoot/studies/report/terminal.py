@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from surefoot.agents.promise import UNCERTIFIED
 from surefoot.studies.analysis.summary import Rows, summary
-from surefoot.studies.analysis.trials import UNCERTIFIED, promise_beside_truth, promises_of
+from surefoot.studies.analysis.trials import promise_beside_truth, promises_of
 from surefoot.studies.analysis.verdict import overall_verdict
 from surefoot.studies.report.tables import RowGroup, StudyView, Table, TableCell, results_table
 from surefoot.studies.run.store import Results
