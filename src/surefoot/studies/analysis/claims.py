@@ -56,9 +56,9 @@ from surefoot.studies.analysis.trials import (
     off_at,
     optimistic_at,
     premise_is_false,
-    runs,
     share_of_gap_closed,
 )
+from surefoot.studies.analysis.verdict import runs_in_words
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.claims import CLAIMS, SOURCES
@@ -187,11 +187,11 @@ def _kept(agent: AgentSpec, everyone: Trials, several: bool) -> Found | None:
     what = "broke the sum's floor" if agent.agent in IN_SUM else "fell below the floor"
     numbers = f"{label_of(everyone)}: {count_in_words(k, n, 'trial')}{where}{who} {what} ({bound_in_words(k, n)})"
     if len(left) < len(promised):
-        numbers += f", {runs(len(promised) - len(left))} never left it"
+        numbers += f", {runs_in_words(len(promised) - len(left))} never left it"
     if false:
-        numbers += f", {runs(len(false))} had a baseline below the floor"
+        numbers += f", {runs_in_words(len(false))} had a baseline below the floor"
     if disproved:
-        numbers += f", in {runs(disproved)} the log's certificate was false"
+        numbers += f", in {runs_in_words(disproved)} the log's certificate was false"
     return Found(not broken and not disproved, numbers, those)
 
 
@@ -301,7 +301,7 @@ def _by_baseline(results: Results) -> Iterator[Compared]:
     """Yield scenarios that differ only in their baseline, the better one first."""
     for better, worse in product(results.study.scenarios, repeat=2):
         etas = _eta_of(better), _eta_of(worse)
-        same = like(better, baseline="") == like(worse, baseline="") and better.floor == worse.floor
+        same = like(better, {"baseline": ""}) == like(worse, {"baseline": ""}) and better.floor == worse.floor
         if same and etas[0] is not None and etas[1] is not None and etas[0] > etas[1]:
             yield from _compared(results, better, worse)
 
@@ -370,7 +370,9 @@ def _optpess_stays(results: Results) -> Iterator[Found]:
         # That it stays shows nothing where nobody leaves.
         here = (trial for agent in results.study.agents for trial in results.of(scenario.id, agent.id))
         if any(trial.off_baseline is not None for trial in here):
-            yield Found(left == 0, f"{scenario.heading}: {label} left it in {left} of {runs(len(trials))}", trials)
+            yield Found(
+                left == 0, f"{scenario.heading}: {label} left it in {left} of {runs_in_words(len(trials))}", trials
+            )
 
 
 # -- the drafts -------------------------------------------------------------------------------------------------------
@@ -421,7 +423,7 @@ def _by_log(results: Results) -> Iterator[list[tuple[Scenario, int]]]:
     """Yield the scenarios that differ only in the length of the log, with that length, from short to long."""
     with_log = [(scenario, scenario.log) for scenario in results.study.scenarios if scenario.log is not None]
     families = grouped(
-        (repr((scenario.floor, like(scenario, log=replace(log, episodes=0)))), (scenario, log.episodes))
+        (repr((scenario.floor, like(scenario, {"log": replace(log, episodes=0)}))), (scenario, log.episodes))
         for scenario, log in with_log
     )
     for family in families.values():

@@ -165,7 +165,7 @@ def by_size(results: Results) -> Iterator[tuple[str, Series]]:
 
         def rest(one: CellTrials, size: str = size) -> Scenario:
             world = {key: value for key, value in sorted(one.scenario.world.items()) if key not in (size, "seed")}
-            return like(one.scenario, world=world, episodes=one.cell.episodes)
+            return like(one.scenario, {"world": world, "episodes": one.cell.episodes})
 
         for series in _families(results, lambda one, size=size: one.scenario.world.get(size, 0), rest):  # type: ignore[misc]
             yield size, series

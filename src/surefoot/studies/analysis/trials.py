@@ -225,10 +225,10 @@ def label_of(trials: Trials) -> str:
     return f"{label} ({UNCERTIFIED})" if any(map(is_uncertified, trials)) else label
 
 
-def like(scenario: Scenario, **but: Any) -> Scenario:
+def like(scenario: Scenario, but: dict[str, Any] | None = None) -> Scenario:
     """Return a scenario without its names and its floor, and perhaps with something else, to compare with others."""
     world = dict(sorted(scenario.world.items()))
-    return replace(scenario, **{"id": "", "title": "", "floor": 0.0, "world": world, **but})
+    return replace(scenario, **{"id": "", "title": "", "floor": 0.0, "world": world, **(but or {})})
 
 
 class Method(NamedTuple):
@@ -342,11 +342,6 @@ def at(episode: float) -> str:
 def off_at(trials: Trials) -> str:
     """Return when the median trial left the baseline, in words."""
     return at(median(trials, left_at))
-
-
-def runs(n: int) -> str:
-    """Return a number of runs in words."""
-    return "1 run" if n == 1 else f"{n:,} runs"
 
 
 def hundredths_in_words(which: Bools) -> str:
