@@ -11,16 +11,7 @@ from surefoot.studies.analysis import theorem
 from surefoot.studies.analysis.stats import PowerLaw, amount
 from surefoot.studies.analysis.theory import SIZES, Series, by_kappa, by_size, regret_at, setting_of, total_added
 from surefoot.studies.analysis.trials import MIXERS, CellTrials, cells_of, grouped, median, optimistic_at
-from surefoot.studies.report.axes import (
-    GREY,
-    MEDIUM,
-    SMALL,
-    figure_of_nothing,
-    laid_out,
-    legend_below,
-    thousands,
-    two_per_row,
-)
+from surefoot.studies.report.axes import GREY, legend_below, picture, thousands, two_per_row
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 
@@ -29,12 +20,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def plot_growth(results: Results) -> "Figure":
+@picture
+def plot_growth(results: Results) -> "Figure | str":
     """Draw regret against K on logarithmic axes, the first optimistic episode marked, beside sqrt(H^3 S A K)."""
     cells = [one for one in cells_of(results, MIXERS) if median(one.trials, "regret") > 0.0]
     drawn = grouped((one.scenario.heading, one) for one in cells)
     if not drawn:
-        return figure_of_nothing(results, "No run of StepMix or EpsMix has regret.")
+        return "No run of StepMix or EpsMix has regret."
     figure, grid = _axes(results, list(drawn), "regret so far, in return")
     for cells, axes in zip(drawn.values(), grid, strict=True):
         for one, colour in zip(cells, COLOURS, strict=False):
@@ -43,9 +35,9 @@ def plot_growth(results: Results) -> "Figure":
         order = [theorem.leading_order(it._replace(K=int(end))) for end in k]
         axes.plot(k, order, color=GREY, ls="--", lw=1.0, label="sqrt(H^3 S A K), without constants")
         axes.plot([], [], " ", label=f"the theorem's bound at the end: {theorem.regret_bound(it):.0e}")
-        axes.set_xlabel("K", fontsize=MEDIUM)
+        axes.set_xlabel("K")
         legend_below(axes, len(cells))
-    return laid_out(figure)
+    return figure
 
 
 def _moments(trial: Trial) -> np.ndarray:
@@ -62,13 +54,14 @@ def _draw_growth(axes: "Axes", one: CellTrials, colour: str) -> None:
     axes.plot(k, np.median(regret_at(one.trials, k), axis=0), color=colour, lw=1.4, label=label)
 
 
-def plot_exponents(results: Results) -> "Figure":
+@picture
+def plot_exponents(results: Results) -> "Figure | str":
     """Draw the episodes that are not optimistic against 1/kappa, H, S or A, with fits and the theorem's exponents."""
     several = [("1/kappa", series.title, series) for series in by_kappa(results)]
     several += [(size, f"{series.title}, {size} varied", series) for size, series in by_size(results)]
     drawn = grouped(((varied, title), series) for varied, title, series in several if series.known)
     if not drawn:
-        return figure_of_nothing(results, "No three cells that differ in one thing became optimistic.")
+        return "No three cells that differ in one thing became optimistic."
     figure, grid = _axes(results, [title for _, title in drawn], "episodes that are not optimistic")
     for ((varied, _), some), axes in zip(drawn.items(), grid, strict=True):
         for i, series in enumerate(some):
@@ -77,9 +70,9 @@ def plot_exponents(results: Results) -> "Figure":
             _draw_fit(axes, x, series.fit, COLOURS[i])
         exponents = (1.0, 2.0) if varied == "1/kappa" else (SIZES[varied],)
         _draw_exponents(axes, some[0], exponents)
-        axes.set_xlabel(varied, fontsize=MEDIUM)
+        axes.set_xlabel(varied)
         legend_below(axes, len(some))
-    return laid_out(figure)
+    return figure
 
 
 def _draw_exponents(axes: "Axes", series: Series, exponents: Sequence[float]) -> None:
@@ -103,8 +96,6 @@ def _axes(results: Results, titles: Sequence[str], ylabel: str) -> tuple["Figure
     for axes in grid:
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.tick_params(labelsize=SMALL)
-        axes.spines[["top", "right"]].set_visible(False)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=9))
             axis.set_minor_formatter(NullFormatter())
