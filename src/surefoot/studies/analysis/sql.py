@@ -46,9 +46,10 @@ def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duc
 
     everything = [read_results(folder) for folder in folders]
     places = [
-        Folder(results.path, results.study).place(key)
+        Folder(results.path, results.study).place((trial.scenario, trial.agent, trial.trial))
         for results in everything
-        for key in Folder(results.path, results.study).there()
+        for some in results.trials.values()
+        for trial in some
     ]
     if not places:
         raise InvalidFile(f"{folders[0]} holds no finished trial yet. Run the study first.")
