@@ -16,10 +16,9 @@ import pytest
 
 from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.rivals.registry import AGENTS
-from surefoot.studies.analysis.claims import JUDGES, Verdict, judge, judges, tallies
-from surefoot.studies.analysis.judges import IN_SUM, MIXERS
+from surefoot.studies.analysis.claims import Verdict, judge, tallies
 from surefoot.studies.analysis.theorem import Setting, most_not_optimistic, regret_bound
-from surefoot.studies.analysis.trials import at_the_end, is_flat, number
+from surefoot.studies.analysis.trials import IN_SUM, JUDGES, MIXERS, at_the_end, is_flat, judges, number
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial, run_trial
 from surefoot.studies.spec.claims import CLAIMS, DRAFT, OURS, PAPER

@@ -2,33 +2,36 @@
 
 A claim holds when it holds in every scenario it speaks of. Agents are compared trial by trial: trial i of all cells
 draws from the same seed. What the results cannot tell, because trials or agents are missing, is not judged. The claims
-themselves, a sentence each, are in spec/claims.py.
+themselves, a sentence each, are in spec/claims.py; those of the theorems are judged in theory.py.
 """
 
 import math
-import statistics
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from dataclasses import replace
+from itertools import pairwise, product
 from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.rivals.registry import AGENTS
-from surefoot.studies.analysis import compared, table_1, theorem, theory  # noqa: F401 (their judges register)
-from surefoot.studies.analysis.judges import JUDGES, MIXERS, judges
-from surefoot.studies.analysis.stats import bound_in_words, count_in_words
+from surefoot.studies.analysis import theorem, theory  # noqa: F401 (its judges register)
+from surefoot.studies.analysis.stats import band, bound_in_words, count_in_words
 from surefoot.studies.analysis.summary import Rows, summary
 from surefoot.studies.analysis.trials import (
+    IN_SUM,
+    JUDGES,
+    MIXERS,
     Found,
+    Trials,
     at,
     at_the_end,
-    both,
     breaks_promise,
     but_in,
-    but_length,
     cells_of,
     certificate_is_false,
+    column,
     common,
+    count,
+    grouped,
     hundredths_in_words,
     in_hundredths,
     in_one_scenario,
@@ -38,20 +41,24 @@ from surefoot.studies.analysis.trials import (
     is_promised,
     is_uncertified,
     judged,
+    judges,
     label_of,
     later,
     left_at,
+    like,
+    mean,
     median,
+    medians,
     method_of,
+    middle,
     more_of,
     number,
+    off_at,
     optimistic_at,
     premise_is_false,
-    regret_of,
-    runs,
     share_of_gap_closed,
-    stays_at_first,
 )
+from surefoot.studies.analysis.verdict import runs_in_words
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.claims import CLAIMS, SOURCES
@@ -150,51 +157,50 @@ def _together(results: Results, found: Sequence[Found]) -> tuple[bool | None, st
 def _promise(results: Results) -> Iterator[Found]:
     """Judge every agent that promises. That there is no violation means little where nobody left the baseline."""
     for agent in results.study.agents:
-        mine = [results.trials.get(cell.id, ()) for cell in results.study.cells if cell.agent is agent]
-        found = _kept(agent, [trial for trials in mine for trial in trials], len(mine) > 1)
+        mine = [trial for scenario in results.study.scenarios for trial in results.of(scenario.id, agent.id)]
+        found = _kept(agent, mine, len(results.study.scenarios) > 1)
         if found is not None:
             yield found
 
 
-def _kept(agent: AgentSpec, everyone: Sequence[Trial], several: bool) -> Found | None:
+def _kept(agent: AgentSpec, everyone: Trials, several: bool) -> Found | None:
     """Return whether an agent kept its promise; None where its trials cannot tell. `several`: of several scenarios?
 
     Trial i of all scenarios has the same seed, so its runs are not independent: trials are counted, not runs, and one
     in which any scenario breaks the promise is broken.
     """
-    promised = [trial for trial in everyone if is_promised(trial)]
-    broken = [trial for trial in everyone if breaks_promise(trial, agent)]
+    promised = list(filter(is_promised, everyone))
+    broken = list(filter(breaks_promise, everyone))
     left = [trial for trial in promised if trial.off_baseline is not None]
-    false = [trial for trial in everyone if premise_is_false(trial)]
-    disproved = [trial for trial in (*promised, *false) if certificate_is_false(trial)]
+    false = list(filter(premise_is_false, everyone))
+    disproved = count((*promised, *false), certificate_is_false)
     if not left and not broken and not disproved:
         return None
     # Who never left cannot break it by exploring; one of them that did is counted among all.
     of_those = bool(left) and all(one in left for one in broken)
     those, who = (left, " that left the baseline") if of_those else (everyone, "")
-    k, n = (len({trial.trial for trial in some}) for some in (broken, those))
-    scenarios = len({trial.scenario for trial in those})
+    k, n = (len(set(column(some, "trial"))) for some in (broken, those))
+    scenarios = len(set(column(those, "scenario")))
     where = ""
     if several:
         where = " in 1 scenario" if scenarios == 1 else f" in {scenarios} scenarios"
-    what = "broke the sum's floor" if AGENTS[agent.agent].in_sum else "fell below the floor"
-    count, bound = count_in_words(k, n, "trial"), bound_in_words(k, n)
-    numbers = f"{label_of(everyone)}: {count}{where}{who} {what} ({bound})"
+    what = "broke the sum's floor" if agent.agent in IN_SUM else "fell below the floor"
+    numbers = f"{label_of(everyone)}: {count_in_words(k, n, 'trial')}{where}{who} {what} ({bound_in_words(k, n)})"
     if len(left) < len(promised):
-        numbers += f", {runs(len(promised) - len(left))} never left it"
+        numbers += f", {runs_in_words(len(promised) - len(left))} never left it"
     if false:
-        numbers += f", {runs(len(false))} had a baseline below the floor"
+        numbers += f", {runs_in_words(len(false))} had a baseline below the floor"
     if disproved:
-        numbers += f", in {runs(len(disproved))} the log's certificate was false"
+        numbers += f", in {runs_in_words(disproved)} the log's certificate was false"
     return Found(not broken and not disproved, numbers, those)
 
 
 @judges("optimist-violates")
 def _optimist_violates(results: Results) -> Iterator[Found]:
-    for scenario, label, trials in cells_of(results, ("bpi-ucbvi",)):
-        mean = statistics.fmean(trial.violations for trial in trials)
-        numbers = f"{scenario.heading}: {label} is below the floor in {number(mean)} episodes a run"
-        yield Found(all(trial.violations > 0 for trial in trials), numbers, trials)
+    for scenario, label, trials, _ in cells_of(results, ("bpi-ucbvi",)):
+        below = number(mean(trials, "violations"))
+        numbers = f"{scenario.heading}: {label} is below the floor in {below} episodes a run"
+        yield Found(all(column(trials, "violations")), numbers, trials)
 
 
 # -- the shape of learning --------------------------------------------------------------------------------------------
@@ -202,60 +208,140 @@ def _optimist_violates(results: Results) -> Iterator[Found]:
 
 @judges("flat-then-rise")
 def _flat_then_rise(results: Results) -> Iterator[Found]:
-    for scenario, label, trials in cells_of(results, MIXERS):
-        ends = statistics.fmean(at_the_end(trial) for trial in trials)
-        best, start = (statistics.fmean(getattr(trial, of) for trial in trials) for of in ("optimum", "baseline"))
+    for scenario, label, trials, _ in cells_of(results, MIXERS):
+        start, ends, best = (mean(trials, of) for of in ("baseline", at_the_end, "optimum"))
         numbers = f"{scenario.heading}, {label}: {start:.4g} at first, {ends:.4g} at the end, V* = {best:.4g}"
-        down = sum(at_the_end(trial) <= trial.baseline for trial in trials)
-        closed = statistics.median(map(share_of_gap_closed, trials))
+        down = count(trials, lambda trial: at_the_end(trial) <= trial.baseline)
+        closed = median(trials, share_of_gap_closed)
         if down:
             numbers += f" ({down} of {len(trials)} do not end above their baseline)"
         elif closed < FAR:
             numbers += f" ({100 * closed:.0f} % of the way)"
-        stays = all(is_flat(trial) and stays_at_first(trial) for trial in trials)
+        # It stays there for its first bin at least.
+        stays = all(is_flat(trial) and left_at(trial) >= trial.curve_episodes[0] for trial in trials)
         yield Found(stays and not down and closed >= FAR, numbers + _dip(trials), trials)
 
 
-def _dip(trials: Sequence[Trial]) -> str:
+def _dip(trials: Trials) -> str:
     """Return where the mean return is below the baseline's, above or below the floor: what a rise leaves unsaid."""
-    returns = np.mean([in_hundredths(trial) for trial in trials], axis=0)
-    start, floor = (statistics.fmean(getattr(trial, of) for trial in trials) for of in ("baseline", "floor"))
-    below = is_lower(returns, start)
+    returns = np.mean(column(trials, in_hundredths), axis=0)
+    below = is_lower(returns, mean(trials, "baseline"))
     if not below.any():
         return ""
-    lowest = f"down to {returns.min():.4g} (the floor is {floor:.4g})"
+    lowest = f"down to {returns.min():.4g} (the floor is {mean(trials, 'floor'):.4g})"
     return f", below the baseline in {hundredths_in_words(below)}, {lowest}"
 
 
-def _epsmix_and_stepmix(results: Results) -> Iterator[tuple[Scenario, tuple[Trial, ...], tuple[Trial, ...]]]:
+def _epsmix_and_stepmix(results: Results) -> Iterator[tuple[str, Trials, Trials]]:
     """Yield the trials of EpsMix and of StepMix with the same bounds and counts, in each scenario."""
-    steps, others = ([one for one in results.study.agents if one.agent == agent] for agent in MIXERS)
     for scenario in results.study.scenarios:
-        for one, other in ((one, other) for one in steps for other in others if method_of(one) == method_of(other)):
+        for one, other in product(results.study.agents, repeat=2):
             step, eps = results.of(scenario.id, one.id), results.of(scenario.id, other.id)
-            if common(step, eps):
-                yield scenario, eps, step
+            alike = (one.agent, other.agent) == MIXERS and method_of(one) == method_of(other)
+            if alike and common(step, eps):
+                yield scenario.heading, eps, step
 
 
 @judges("epsmix-faster")
 def _epsmix_faster(results: Results) -> Iterator[Found]:
     """Judge the paper's sentence as it is worded: convergence, by regret and by the first optimistic episode."""
-    for scenario, eps, step in _epsmix_and_stepmix(results):
-        regret = " and ".join(number(median(trials, regret_of)) for trials in (eps, step))
-        optimistic = " and ".join(number(median(trials, optimistic_at)) for trials in (eps, step))
+    for where, eps, step in _epsmix_and_stepmix(results):
         numbers = (
-            f"{label_of(eps)} and {label_of(step)}, {scenario.heading}: regret {regret}, optimistic at {optimistic}"
+            f"{label_of(eps)} and {label_of(step)}, {where}: regret {medians(eps, step, 'regret')}, "
+            f"optimistic at {medians(eps, step, optimistic_at)}{but_in(eps, step, optimistic_at)}"
         )
-        numbers += but_in(eps, step, optimistic_at)
-        yield both(later(eps, step, optimistic_at), more_of(eps, step, regret_of), numbers, (*eps, *step))
+        faster = later(eps, step, optimistic_at) and more_of(eps, step, "regret")
+        yield judged(faster, numbers, (*eps, *step))
 
 
 @judges("epsmix-sooner")
 def _epsmix_sooner(results: Results) -> Iterator[Found]:
-    for scenario, eps, step in _epsmix_and_stepmix(results):
-        mine, its = median(eps, left_at), median(step, left_at)
-        off = f"{label_of(eps)} {at(mine)}, {label_of(step)} {at(its)}"
-        yield Found(later(eps, step, left_at), f"{scenario.heading}: {off}{but_in(eps, step, left_at)}", (*eps, *step))
+    for where, eps, step in _epsmix_and_stepmix(results):
+        off = f"{label_of(eps)} {off_at(eps)}, {label_of(step)} {off_at(step)}{but_in(eps, step, left_at)}"
+        yield Found(later(eps, step, left_at), f"{where}: {off}", (*eps, *step))
+
+
+# -- scenarios compared with each other, agent by agent ---------------------------------------------------------------
+
+Compared = tuple[Trials, Trials, str]  # an agent in two scenarios, in runs of the same length; and both in words
+
+
+def _compared(results: Results, easier: Scenario, harder: Scenario) -> Iterator[Compared]:
+    """Yield StepMix and EpsMix in two scenarios."""
+    for agent in results.study.agents:
+        one, other = results.of(easier.id, agent.id), results.of(harder.id, agent.id)
+        if agent.agent in MIXERS and common(one, other) and one[0].episodes == other[0].episodes:
+            yield one, other, f"{label_of(one)}, {easier.heading} and {harder.heading}"
+
+
+def _delayed(easier: Trials, harder: Trials, heading: str) -> Found:
+    """Judge whether an agent leaves the baseline later, with more regret, in the harder scenario."""
+    off = f"off the baseline at {medians(easier, harder, left_at)}{but_in(easier, harder, left_at)}"
+    delayed = later(easier, harder, left_at) and more_of(easier, harder, "regret")
+    numbers = f"{heading}: {off}, regret {medians(easier, harder, 'regret')}"
+    return judged(delayed, numbers, (*easier, *harder))
+
+
+@judges("higher-floor-delays")
+def _higher_floor_delays(results: Results) -> Iterator[Found]:
+    for easier, harder in product(results.study.scenarios, repeat=2):
+        floors = easier.floor, harder.floor
+        are_numbers = all(isinstance(floor, float) for floor in floors)
+        if like(easier) == like(harder) and are_numbers and floors[0] < floors[1]:  # type: ignore[operator]
+            yield from (_delayed(*pair) for pair in _compared(results, easier, harder))
+
+
+def _eta_of(scenario: Scenario) -> float | None:
+    """Return eta of the Boltzmann policy that is the baseline; None of another one, and of a log."""
+    known = scenario.log is None and isinstance(scenario.baseline, tuple)
+    return float(scenario.baseline[1]) if known else None
+
+
+def _by_baseline(results: Results) -> Iterator[Compared]:
+    """Yield scenarios that differ only in their baseline, the better one first."""
+    for better, worse in product(results.study.scenarios, repeat=2):
+        etas = _eta_of(better), _eta_of(worse)
+        same = like(better, {"baseline": ""}) == like(worse, {"baseline": ""}) and better.floor == worse.floor
+        if same and etas[0] is not None and etas[1] is not None and etas[0] > etas[1]:
+            yield from _compared(results, better, worse)
+
+
+@judges("better-baseline-helps")
+def _better_baseline_helps(results: Results) -> Iterator[Found]:
+    return (_delayed(*pair) for pair in _by_baseline(results))
+
+
+@judges("better-baseline-throughout")
+def _better_baseline_throughout(results: Results) -> Iterator[Found]:
+    """Judge every hundredth of the episodes. Where it is lower, chance is excluded at 95 % for all of them together."""
+    for better, worse, heading in _by_baseline(results):
+        ones, others = (column(side, in_hundredths) for side in zip(*common(better, worse), strict=True))
+        less = np.mean(others, axis=0) - np.mean(ones, axis=0)
+        lower = is_lower(np.mean(ones, axis=0), np.mean(others, axis=0))
+        by = f", by at most {less.max():.2g}" if lower.any() else ""
+        numbers = f"{heading}: a lower return in {hundredths_in_words(lower)}{by}"
+        _, _, high = band(np.subtract(ones, others), 1.0 - 0.05 / len(lower))
+        by_chance = len(ones) > 1 and not (high[lower] < 0.0).any()
+        if_lower = None if by_chance else False
+        yield judged(if_lower if lower.any() else True, numbers, (*better, *worse))
+
+
+@judges("tighter-floor-delays")
+def _tighter_floor_delays(results: Results) -> Iterator[Found]:
+    """Compare floors that are shares of the baseline's value, each with the next tighter one."""
+
+    def kind(scenario: Scenario) -> tuple[Scenario, str]:
+        return like(scenario), str(scenario.floor[0])  # type: ignore[index]
+
+    def tightness(scenario: Scenario) -> float:
+        of, share = scenario.floor  # type: ignore[misc, str-unpack]
+        return float(share) if of == "of_baseline" else -float(share)
+
+    shares = sorted((one for one in results.study.scenarios if isinstance(one.floor, tuple)), key=tightness)
+    for looser in shares:
+        tighter = [one for one in shares if kind(one) == kind(looser) and tightness(one) > tightness(looser)]
+        if tighter:
+            yield from (_delayed(*pair) for pair in _compared(results, looser, tighter[0]))
 
 
 # -- rivals -----------------------------------------------------------------------------------------------------------
@@ -263,29 +349,30 @@ def _epsmix_sooner(results: Results) -> Iterator[Found]:
 
 @judges("dope-leaves-first")
 def _dope_leaves_first(results: Results) -> Iterator[Found]:
-    for (_, label, dope), (_, other, trials) in in_one_scenario(results, ("dope",), (*MIXERS, "optpess-lp")):
-        numbers = f"{label} at {number(median(dope, left_at))}, {other} {at(median(trials, left_at))}"
+    for (_, label, dope, _), (_, other, trials, _) in in_one_scenario(results, ("dope",), (*MIXERS, "optpess-lp")):
+        numbers = f"{label} at {middle(dope, left_at)}, {other} {off_at(trials)}"
         yield Found(later(dope, trials, left_at), numbers, (*dope, *trials))
 
 
 @judges("dope-regrets-more")
 def _dope_regrets_more(results: Results) -> Iterator[Found]:
-    for (_, label, dope), (_, other, trials) in in_one_scenario(results, ("dope",), MIXERS):
+    for (_, label, dope, _), (_, other, trials, _) in in_one_scenario(results, ("dope",), MIXERS):
         if trials[0].episodes != dope[0].episodes or math.isinf(median(trials, left_at)):
             continue  # of runs of different lengths, or too short to leave the baseline, regret says nothing
-        numbers = f"{label} {number(median(dope, regret_of))}, {other} {number(median(trials, regret_of))}"
-        yield judged(more_of(trials, dope, regret_of), numbers, (*dope, *trials))
+        numbers = f"{label} {middle(dope, 'regret')}, {other} {middle(trials, 'regret')}"
+        yield judged(more_of(trials, dope, "regret"), numbers, (*dope, *trials))
 
 
 @judges("optpess-stays")
 def _optpess_stays(results: Results) -> Iterator[Found]:
-    for scenario, label, trials in cells_of(results, ("optpess-lp",)):
+    for scenario, label, trials, _ in cells_of(results, ("optpess-lp",)):
         left = sum(trial.off_baseline is not None for trial in trials)
-        numbers = f"{scenario.heading}: {label} left it in {left} of {runs(len(trials))}"
-        others = [one for one in results.study.agents if one.agent != "optpess-lp"]
         # That it stays shows nothing where nobody leaves.
-        if left or any(trial.off_baseline is not None for one in others for trial in results.of(scenario.id, one.id)):
-            yield Found(left == 0, numbers, trials)
+        here = (trial for agent in results.study.agents for trial in results.of(scenario.id, agent.id))
+        if any(trial.off_baseline is not None for trial in here):
+            yield Found(
+                left == 0, f"{scenario.heading}: {label} left it in {left} of {runs_in_words(len(trials))}", trials
+            )
 
 
 # -- the drafts -------------------------------------------------------------------------------------------------------
@@ -294,118 +381,101 @@ def _optpess_stays(results: Results) -> Iterator[Found]:
 @judges("finite-mixtures")
 def _finite_mixtures(results: Results) -> Iterator[Found]:
     """Judge how the episodes with h0 > 0 grow from 3K/4 to K, in the run in which most are added."""
-    for scenario, label, trials in cells_of(results, ("stepmix",)):
+    for scenario, label, trials, _ in cells_of(results, ("stepmix",)):
         grown = [_late_mixtures(trial) for trial in trials]
-        most = max(grown, key=lambda one: one.added)
-        spent = ", ".join(
-            f"h0 = {h}: {number(statistics.fmean(int(trial.by_h[h]) for trial in trials))}"
-            for h in range(trials[0].H + 1)
-        )
-        by = f"{100 * most.added / most.before:.2g} %" if most.before else "from none"
+        before, added, allowed = max(grown, key=lambda one: one[1])
+        by_h = np.mean(column(trials, "by_h"), axis=0)
+        spent = ", ".join(f"h0 = {h}: {number(float(episodes))}" for h, episodes in enumerate(by_h))
+        by = f"{100 * added / before:.2g} %" if before else "from none"
         numbers = (
-            f"{scenario.heading}, {label}: {spent} episodes; {number(most.added)} with h0 > 0 in the last quarter "
-            f"({by}), in which log^2(K+1) grows by {100 * most.allowed:.2g} %"
+            f"{scenario.heading}, {label}: {spent} episodes; {number(added)} with h0 > 0 in the last quarter "
+            f"({by}), in which log^2(K+1) grows by {100 * allowed:.2g} %"
         )
-        yield Found(all(one.added <= one.allowed * one.before for one in grown), numbers, trials)
+        yield Found(all(late <= most * early for early, late, most in grown), numbers, trials)
 
 
-class LateMixtures(NamedTuple):
-    """Episodes with h0 > 0: those before the last quarter of a run, those in it, and by what part they may grow."""
-
-    before: int
-    added: int
-    allowed: float
-
-
-def _late_mixtures(trial: Trial) -> LateMixtures:
-    """Return them by whole bins."""
+def _late_mixtures(trial: Trial) -> tuple[int, int, float]:
+    """Return the episodes with h0 > 0 before the last quarter of a run and in it, by whole bins, and by what part they
+    may grow."""
     late = trial.curve_episode >= 0.75 * trial.episodes
     mixed = trial.curve_by_h[:, 1:].sum(axis=1)
     k = int(trial.curve_episodes[~late].sum())
     allowed = theorem.growth_of_squared_logarithm(k, trial.episodes)
-    return LateMixtures(int(mixed[~late].sum()), int(mixed[late].sum()), allowed)
+    return int(mixed[~late].sum()), int(mixed[late].sum()), allowed
 
 
 @judges("mixing-leaves-sooner")
 def _mixing_leaves_sooner(results: Results) -> Iterator[Found]:
-    for (scenario, label, without), (_, other, trials) in in_one_scenario(results, ("step-no-mix",), ("stepmix",)):
-        off = f"{other} {at(median(trials, left_at))}, {label} {at(median(without, left_at))}"
-        regret = f"regret {number(median(trials, regret_of))} and {number(median(without, regret_of))}"
-        yield Found(later(trials, without, left_at), f"{scenario.heading}: {off} ({regret})", (*trials, *without))
+    for (scenario, label, without, _), (_, other, trials, _) in in_one_scenario(
+        results, ("step-no-mix",), ("stepmix",)
+    ):
+        numbers = (
+            f"{scenario.heading}: {other} {off_at(trials)}, {label} {off_at(without)} "
+            f"(regret {medians(trials, without, 'regret')})"
+        )
+        yield Found(later(trials, without, left_at), numbers, (*trials, *without))
 
 
 # -- logs -------------------------------------------------------------------------------------------------------------
 
 
-def _by_log(results: Results) -> Iterator[tuple[Scenario, Scenario]]:
-    """Yield pairs of scenarios that differ only in the length of the log, each with the next longer one."""
+def _by_log(results: Results) -> Iterator[list[tuple[Scenario, int]]]:
+    """Yield the scenarios that differ only in the length of the log, with that length, from short to long."""
     with_log = [(scenario, scenario.log) for scenario in results.study.scenarios if scenario.log is not None]
-    for less, mine in with_log:
-        longer = [
-            (its.episodes, more.id, more)
-            for more, its in with_log
-            if its.episodes > mine.episodes and more.floor == less.floor and but_length(more) == but_length(less)
-        ]
-        if longer:
-            yield less, min(longer)[2]
+    families = grouped(
+        (repr((scenario.floor, like(scenario, {"log": replace(log, episodes=0)}))), (scenario, log.episodes))
+        for scenario, log in with_log
+    )
+    for family in families.values():
+        yield sorted(family, key=lambda one: one[1])
 
 
 @judges("more-trajectories-help")
 def _more_trajectories_help(results: Results) -> Iterator[Found]:
-    for less, more in _by_log(results):
-        for agent in results.study.agents:
-            if agent.agent not in MIXERS:
-                continue
-            one, other = results.of(less.id, agent.id), results.of(more.id, agent.id)
-            if not common(one, other):
-                continue
-            start = [statistics.fmean(trial.baseline for trial in trials) for trials in (one, other)]
-            when = [median(trials, optimistic_at) for trials in (one, other)]
-            numbers = (
-                f"{label_of(one)}, {less.heading} and {more.heading}: baseline {start[0]:.4f} and {start[1]:.4f}, "
-                f"optimistic at {number(when[0])} and {number(when[1])}"
-            )
-            best = [sum(map(is_optimal, trials)) for trials in (one, other)]
-            if any(best):
-                numbers += f" (already optimal in {best[0]} and {best[1]} of {len(one)} logs)"
-            yield both(when[1] < when[0], more_of(one, other, lambda trial: trial.baseline), numbers, (*one, *other))
+    """Compare each log with the next longer one."""
+    pairs = [pair for family in _by_log(results) for pair in pairwise(family) if pair[0][1] < pair[1][1]]
+    for ((less, _), (more, _)), agent in product(pairs, results.study.agents):
+        one, other = results.of(less.id, agent.id), results.of(more.id, agent.id)
+        if agent.agent not in MIXERS or not common(one, other):
+            continue
+        start = " and ".join(f"{mean(trials, 'baseline'):.4f}" for trials in (one, other))
+        numbers = (
+            f"{label_of(one)}, {less.heading} and {more.heading}: baseline {start}, "
+            f"optimistic at {medians(one, other, optimistic_at)}"
+        )
+        best = [count(trials, is_optimal) for trials in (one, other)]
+        if any(best):
+            numbers += f" (already optimal in {best[0]} and {best[1]} of {len(one)} logs)"
+        sooner = median(other, optimistic_at) < median(one, optimistic_at)
+        yield judged(sooner and more_of(one, other, "baseline"), numbers, (*one, *other))
 
 
 @judges("log-is-enough")
 def _log_is_enough(results: Results) -> Iterator[Found]:
-    for scenario, label, trials in cells_of(results, MIXERS):
-        wrote = [trial.log_behaviour for trial in trials if trial.log_behaviour is not None]
-        if len(wrote) == len(trials):
-            worst = min(trial.baseline for trial in trials)
-            false = sum(premise_is_false(trial) for trial in trials)
-            numbers = (
-                f"{scenario.heading}, {label}: learnt {worst:.4f} at the least, the log's own policy {wrote[0]:.4f}"
-            )
-            yield Found(false == 0 and worst >= wrote[0], numbers, ())  # of what is learnt before the first episode
+    for scenario, label, trials, _ in cells_of(results, MIXERS):
+        wrote = trials[0].log_behaviour
+        if wrote is not None:
+            worst = min(column(trials, "baseline"))
+            numbers = f"{scenario.heading}, {label}: learnt {worst:.4f} at the least, the log's own policy {wrote:.4f}"
+            holds = not any(map(premise_is_false, trials)) and worst >= wrote
+            yield Found(holds, numbers, ())  # of what is learnt before the first episode
 
 
 @judges("fewer-violations-with-more-data")
 def _fewer_violations(results: Results) -> Iterator[Found]:
     """Compare scenarios that differ only in the length of the log, from short to long."""
-    for agent in results.study.agents:
-        there = [(scenario, scenario.log, results.of(scenario.id, agent.id)) for scenario in results.study.scenarios]
-        with_log = [(log.episodes, scenario, trials) for scenario, log, trials in there if log is not None and trials]
-        for _, first, _ in with_log:
-            alike = [one for one in with_log if (but_length(one[1]), one[1].floor) == (but_length(first), first.floor)]
-            if first is not alike[0][1] or len(alike) < 2:
-                continue  # each family once
-            alike.sort(key=lambda one: one[0])
-            below = [sum(trial.violations > 0 for trial in trials) / len(trials) for _, _, trials in alike]
-            shares = ", ".join(
-                f"{scenario.heading}: {sum(trial.violations > 0 for trial in trials)} of {len(trials)}"
-                for _, scenario, trials in alike
-            )
-            falls = all(later <= earlier for earlier, later in pairwise(below)) and below[-1] < below[0]
-            yield Found(
-                falls,
-                f"{label_of(alike[0][2])}, runs below the floor: {shares}",
-                [trial for _, _, trials in alike for trial in trials],
-            )
+    for agent, family in product(results.study.agents, _by_log(results)):
+        there = [(scenario, results.of(scenario.id, agent.id)) for scenario, _ in family]
+        there = [(scenario, trials) for scenario, trials in there if trials]
+        if len(there) < 2:
+            continue
+        below = [count(trials, "violations") / len(trials) for _, trials in there]
+        shares = ", ".join(
+            f"{scenario.heading}: {count(trials, 'violations')} of {len(trials)}" for scenario, trials in there
+        )
+        falls = all(later <= earlier for earlier, later in pairwise(below)) and below[-1] < below[0]
+        numbers = f"{label_of(there[0][1])}, runs below the floor: {shares}"
+        yield Found(falls, numbers, [trial for _, trials in there for trial in trials])
 
 
 # -- ours -------------------------------------------------------------------------------------------------------------
@@ -413,19 +483,16 @@ def _fewer_violations(results: Results) -> Iterator[Found]:
 
 @judges("sharp-leaves-sooner")
 def _sharp_leaves_sooner(results: Results) -> Iterator[Found]:
-    agents = results.study.agents
-    for scenario in results.study.scenarios:
-        for sharp in (agent for agent in agents if agent.bounds == "kl"):
-            alike = method_of(sharp)._replace(bounds="paper")
-            for printed in (one for one in agents if one.agent == sharp.agent and method_of(one) == alike):
-                mine, its = results.of(scenario.id, sharp.id), results.of(scenario.id, printed.id)
-                if not common(mine, its) or sharp.agent not in MIXERS or any(map(is_uncertified, (*mine, *its))):
-                    continue
-                numbers = f"{scenario.heading}, {label_of(mine)} {_how_much_sooner(mine, its)}"
-                yield Found(later(mine, its, left_at), numbers, (*mine, *its))
+    for scenario, (sharp, printed) in product(results.study.scenarios, product(results.study.agents, repeat=2)):
+        mine, its = results.of(scenario.id, sharp.id), results.of(scenario.id, printed.id)
+        alike = (sharp.agent, method_of(sharp)._replace(bounds="paper")) == (printed.agent, method_of(printed))
+        compared = sharp.bounds == "kl" and sharp.agent in MIXERS and alike and common(mine, its)
+        if compared and not any(map(is_uncertified, (*mine, *its))):
+            numbers = f"{scenario.heading}, {label_of(mine)} {_how_much_sooner(mine, its)}"
+            yield Found(later(mine, its, left_at), numbers, (*mine, *its))
 
 
-def _how_much_sooner(mine: Sequence[Trial], its: Sequence[Trial]) -> str:
+def _how_much_sooner(mine: Trials, its: Trials) -> str:
     """Return both moments, and how many times sooner one is. Of the first episode, which is 0, there is no such number.
 
     It is rounded down to two digits: plans in blocks leave no more of a moment.

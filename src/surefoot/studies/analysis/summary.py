@@ -3,14 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from surefoot.rivals.registry import AGENTS
 from surefoot.studies.analysis.stats import at_most, mean_interval, summarise_optional
 from surefoot.studies.analysis.trials import (
+    Of,
     baseline_is_below,
     breaks_promise,
     certificate_is_false,
+    column,
+    count,
     is_on_trust,
     is_proved,
     is_uncertified,
@@ -70,6 +71,26 @@ COLUMNS = {
         for ending, kind in (("", "DOUBLE"), ("_earliest", "BIGINT"), ("_latest", "BIGINT"), ("_never", "BIGINT"))
     },
 }
+MEANS: dict[str, Of] = {  # over trials
+    "floor": "floor",
+    "optimum": "optimum",
+    "violations": "violations",
+    "baseline_violations": lambda trial: trial.episodes if baseline_is_below(trial) else 0,
+    "regret": "regret",
+    "baseline_regret": lambda trial: trial.episodes * (trial.optimum - trial.baseline),
+    "mean_return": "mean_value",
+    "baseline_return": "baseline",
+}
+COUNTS: dict[str, Of] = {  # of trials
+    "baseline_below": baseline_is_below,
+    "certified": is_proved,
+    "on_trust": is_on_trust,
+    "false_logs": certificate_is_false,
+    "broken": breaks_promise,
+    "premise_false": premise_is_false,
+    "not_certified": is_uncertified,
+    "no_floor": lambda trial: not trial.promise.keeps_floor,
+}
 
 
 def summary(results: Results) -> list[dict[str, Any]]:
@@ -100,39 +121,36 @@ def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
     }
     if not trials:
         return row
-    regret, returns = (mean_interval([getattr(trial, of) for trial in trials]) for of in ("regret", "mean_value"))
-    below = sum(trial.violations > 0 for trial in trials)
+    for name, of in MEANS.items():
+        known = mean_interval([float(value) for value in column(trials, of)])
+        row |= {name: known.mean}
+        if f"{name}_low" in COLUMNS:
+            ends = (None, None) if len(trials) == 1 else (known.low, known.high)
+            row |= {f"{name}_low": ends[0], f"{name}_high": ends[1]}
+    for name in MOMENTS:
+        # The median is None where it lies among those in which it never happened.
+        when = column(trials, name)
+        happened = [k for k in when if k is not None]
+        median, never = summarise_optional(when)
+        row |= {name: median, f"{name}_never": never}
+        row |= {f"{name}_earliest": min(happened, default=None), f"{name}_latest": max(happened, default=None)}
+    worth, below = column(trials, "baseline"), count(trials, "violations")
     return {
         **row,
-        "knows_baseline_value": any(trial.knows_baseline_value for trial in trials),
-        "floor": _one_or_mean([trial.floor for trial in trials]),
-        "optimum": _one_or_mean([trial.optimum for trial in trials]),
-        "baseline": _mean([trial.baseline for trial in trials]),
-        "baseline_low": min(trial.baseline for trial in trials),
-        "baseline_high": max(trial.baseline for trial in trials),
-        "baseline_below": sum(baseline_is_below(trial) for trial in trials),
-        "violations": _mean([trial.violations for trial in trials]),
-        "baseline_violations": _mean([trial.episodes if baseline_is_below(trial) else 0 for trial in trials]),
+        **{name: count(trials, of) for name, of in COUNTS.items()},
+        "knows_baseline_value": any(column(trials, "knows_baseline_value")),
+        "baseline": row["baseline_return"],
+        "baseline_low": min(worth),
+        "baseline_high": max(worth),
         "runs_below": below,
         "runs_below_at_most": at_most(below, len(trials)),
-        "certified": sum(is_proved(trial, cell.agent) for trial in trials),
-        "on_trust": sum(is_on_trust(trial, cell.agent) for trial in trials),
-        "false_logs": sum(certificate_is_false(trial) for trial in trials),
-        "broken": sum(breaks_promise(trial, cell.agent) for trial in trials),
-        "premise_false": sum(premise_is_false(trial) for trial in trials),
-        "not_certified": sum(is_uncertified(trial) for trial in trials),
-        "no_floor": sum(not trial.promise.keeps_floor for trial in trials),
         "promises": promises_of(trials),
-        "regret": regret.mean,
-        "regret_low": _finite(regret.low),
-        "regret_high": _finite(regret.high),
-        "baseline_regret": _mean([trial.episodes * (trial.optimum - trial.baseline) for trial in trials]),
-        "mean_return": returns.mean,
-        "mean_return_low": _finite(returns.low),
-        "mean_return_high": _finite(returns.high),
-        "baseline_return": _mean([trial.baseline for trial in trials]),
-        **{key: value for name in MOMENTS for key, value in _first(name, [getattr(t, name) for t in trials]).items()},
     }
+
+
+def total(rows: Rows, key: str) -> Any:
+    """Return the sum over cells; one without trials has none."""
+    return sum(row[key] or 0 for row in rows)
 
 
 def on_given_value(row: Row) -> bool:
@@ -143,28 +161,3 @@ def on_given_value(row: Row) -> bool:
 def promised_runs(row: Row) -> int:
     """Return how many runs came with a promise, certified or given the baseline's value."""
     return (row["certified"] or 0) + ((row["on_trust"] or 0) if on_given_value(row) else 0)
-
-
-def _first(name: str, when: Sequence[int | None]) -> dict[str, Any]:
-    """Return when something first happened: median, earliest, latest, and in how many trials it never did."""
-    median, never = summarise_optional(when)
-    happened = [k for k in when if k is not None]
-    return {
-        name: median,
-        f"{name}_earliest": min(happened, default=None),
-        f"{name}_latest": max(happened, default=None),
-        f"{name}_never": never,
-    }
-
-
-def _mean(values: Sequence[float]) -> float:
-    return mean_interval([float(value) for value in values]).mean
-
-
-def _one_or_mean(values: Sequence[float]) -> float:
-    """Return the value, which is the same in all trials; their mean where trials are in several worlds."""
-    return values[0] if len(set(values)) == 1 else _mean(values)
-
-
-def _finite(value: float) -> float | None:
-    return None if np.isnan(value) else value

@@ -1,4 +1,4 @@
-"""The paper's theorems beside what was measured: the bounds in numbers, and exponents fitted on logarithms.
+"""The paper's theorems beside what was measured: the bounds in numbers, and exponents fitted on logarithms; Table 1.
 
 What the paper claims is a bound with its constants, and that is what is judged in its name. An exponent fitted over a
 few sizes cannot refute a bound: exponents are claims of ours.
@@ -7,39 +7,56 @@ few sizes cannot refute a bound: exponents are claims of ours.
 grows is known only of runs that became optimistic: one that did not is too short to tell.
 """
 
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from surefoot.rivals.registry import AGENTS
 from surefoot.studies.analysis import theorem
-from surefoot.studies.analysis.judges import MIXERS, judges
 from surefoot.studies.analysis.stats import Interval, PowerLaw, mean_interval, paired, power_law, span_in_words
 from surefoot.studies.analysis.trials import (
     FLAT,
+    IN_SUM,
+    MIXERS,
+    CellTrials,
     Found,
+    Trials,
+    breaks_promise,
+    by_agent,
     cells_of,
+    column,
     common,
+    count,
+    ends_of,
+    grouped,
+    in_one_scenario,
+    is_promised,
     judged,
+    judges,
     label_of,
     like,
+    mean,
     median,
+    middle,
+    more_of,
     number,
+    off_at,
     optimistic_at,
-    regret_of,
+    sum_is_below,
 )
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
-from surefoot.studies.spec.study import AgentSpec, Cell
+from surefoot.studies.spec.study import Scenario
 from surefoot.worlds.registry import world as build_world
 
 SAME = 0.1  # numbers that differ by less than this part of them are called the same
 POINTS = 20  # of a curve of regret, by equal factors
 LEAST_BINS = 10  # a curve is known where bins end: from fewer than so many no exponent is fitted
 SIZES = {"H": 3.0, "S": 2.0, "A": 1.0}  # exponents of H^3 S^2 A, the larger of Lemma finite's two terms in each
+OPTIMIST = ("bpi-ucbvi",)
 
 
 class Point(NamedTuple):
@@ -69,6 +86,11 @@ class Series(NamedTuple):
         return tuple(trial for point in self.points for trial in point.trials)
 
     @property
+    def span(self) -> str:
+        """How long the first point waited, and the last, in words."""
+        return f"{number(self.points[0].waited)} to {number(self.points[-1].waited)} episodes"
+
+    @property
     def fit(self) -> PowerLaw:
         """The power law of |N| in x."""
         return self.fit_over(lambda point: 1.0)
@@ -80,11 +102,9 @@ class Series(NamedTuple):
     @property
     def ends(self) -> tuple[float, float]:
         """The exponents between the first two different x, and between the last two."""
-        by_x: dict[float, list[float]] = {}
-        for point in self.points:
-            by_x.setdefault(point.x, []).append(math.log(point.waited))
-        x, y = np.log(list(by_x)), np.array([np.mean(some) for some in by_x.values()])
-        return float((y[1] - y[0]) / (x[1] - x[0])), float((y[-1] - y[-2]) / (x[-1] - x[-2]))
+        by_x = grouped((point.x, math.log(point.waited)) for point in self.points)
+        slopes = np.diff([np.mean(some) for some in by_x.values()]) / np.diff(np.log(list(by_x)))
+        return float(slopes[0]), float(slopes[-1])
 
 
 def so_far(trial: Trial) -> float:
@@ -97,74 +117,58 @@ def not_optimistic(trial: Trial) -> float:
     return math.inf if trial.first_optimistic is None else so_far(trial)
 
 
-def scale_of(cell: Cell) -> float:
+def scale_of(one: CellTrials) -> float:
     """Return what a reward of 1 on the paper's scale is in the world's own unit."""
-    sizes = {key: value for key, value in cell.scenario.world.items() if key != "name"}
-    return float(build_world(cell.scenario.world["name"], **sizes).problem.units.scale)
+    return float(build_world(**one.scenario.world).problem.units.scale)
 
 
-def setting_of(cell: Cell, trials: Sequence[Trial]) -> theorem.Setting:
+def setting_of(one: CellTrials) -> theorem.Setting:
     """Return what the theorems speak of, on the paper's scale."""
-    scale, one = scale_of(cell), trials[0]
-    kappa, gap = (one.baseline - one.floor) / scale, (one.optimum - one.baseline) / scale
-    share = cell.delta / theorem.delta_parts(cell.agent.agent, one.H)
-    return theorem.Setting(one.H, one.S, one.A, one.episodes, kappa, gap, share)
+    scale, first, cell = scale_of(one), one.trials[0], one.cell
+    kappa, gap = (first.baseline - first.floor) / scale, (first.optimum - first.baseline) / scale
+    share = cell.delta / theorem.delta_parts(cell.agent.agent, first.H)
+    return theorem.Setting(first.H, first.S, first.A, first.episodes, kappa, gap, share)
 
 
-def _series(results: Results, title: str, agent: AgentSpec, chosen: Sequence[tuple[float, Cell]]) -> Series | None:
-    """Return the cells of an agent in these scenarios; None where fewer than three different x have trials."""
-    points = []
-    for x, cell in chosen:
-        trials = results.trials.get(cell.id, ())
-        if trials:
-            points.append(Point(x, median(trials, not_optimistic), trials, setting_of(cell, trials)))
-    points.sort(key=lambda point: point.x)
-    if len({point.x for point in points}) < 3:
-        return None
-    return Series(title, label_of(points[0].trials), tuple(points))
+def _families(
+    results: Results, x_of: Callable[[CellTrials], float], rest: Callable[[CellTrials], Scenario]
+) -> Iterator[Series]:
+    """Yield the cells of StepMix, and of EpsMix, that are alike in the rest, by x, where that is above 0.
 
-
-def cells_by_agent(results: Results, agents: Sequence[str]) -> Iterator[tuple[AgentSpec, list[Cell]]]:
-    """Yield each agent of these algorithms with its cells that have trials."""
-    for agent in results.study.agents:
-        if agent.agent in agents:
-            there = [cell for cell in results.study.cells if cell.agent is agent and results.trials.get(cell.id)]
-            yield agent, there
+    Fewer than three different x are no family.
+    """
+    for cells in by_agent(results, MIXERS):
+        for alike in grouped((repr(rest(one)), one) for one in cells if x_of(one) > 0.0).values():
+            points = [
+                Point(x_of(one), median(one.trials, not_optimistic), one.trials, setting_of(one)) for one in alike
+            ]
+            points.sort(key=lambda point: point.x)
+            if len({point.x for point in points}) >= 3:
+                world, baseline = alike[0].scenario.world["name"], alike[0].scenario.baseline
+                eta = f", eta = {baseline[1]:g}" if isinstance(baseline, tuple) else ""
+                yield Series(f"{world}{eta}", label_of(points[0].trials), tuple(points))
 
 
 def by_kappa(results: Results) -> Iterator[Series]:
     """Yield the cells that differ in their floor only, by 1/kappa."""
-    for agent, cells in cells_by_agent(results, MIXERS):
-        alike: dict[str, list[Cell]] = {}
-        for cell in cells:
-            alike.setdefault(json.dumps(asdict(like(cell.scenario)), sort_keys=True), []).append(cell)
-        for some in alike.values():
-            above = [(cell, setting_of(cell, results.trials[cell.id]).kappa) for cell in some]
-            chosen = [(1.0 / kappa, cell) for cell, kappa in above if kappa > 0.0]
-            first = some[0].scenario
-            title = str(first.world["name"])
-            if isinstance(first.baseline, tuple):
-                title += f", eta = {first.baseline[1]:g}"
-            series = _series(results, title, agent, chosen)
-            if series is not None:
-                yield series
+
+    def inverse(one: CellTrials) -> float:
+        kappa = setting_of(one).kappa
+        return 1.0 / kappa if kappa > 0.0 else 0.0
+
+    return _families(results, inverse, lambda one: like(one.scenario))
 
 
 def by_size(results: Results) -> Iterator[tuple[str, Series]]:
     """Yield the cells that differ in one size of the world, and in the seed that it was drawn with."""
-    for agent, cells in cells_by_agent(results, MIXERS):
-        for size in SIZES:
-            alike: dict[str, list[tuple[float, Cell]]] = {}
-            for cell in cells:
-                world = {key: value for key, value in cell.scenario.world.items() if key not in (size, "seed")}
-                if size in cell.scenario.world:
-                    rest = asdict(replace(cell.scenario, id="", title="", world=world, episodes=cell.episodes))
-                    key = json.dumps(rest, sort_keys=True)
-                    alike.setdefault(key, []).append((cell.scenario.world[size], cell))
-            for chosen in alike.values():
-                series = _series(results, str(chosen[0][1].scenario.world["name"]), agent, chosen)
-                if series is not None:
-                    yield size, series
+    for size in SIZES:
+
+        def rest(one: CellTrials, size: str = size) -> Scenario:
+            world = {key: value for key, value in sorted(one.scenario.world.items()) if key not in (size, "seed")}
+            return like(one.scenario, {"world": world, "episodes": one.cell.episodes})
+
+        for series in _families(results, lambda one, size=size: one.scenario.world.get(size, 0), rest):  # type: ignore[misc]
+            yield size, series
 
 
 def _at_most(limit: float, known: PowerLaw | Interval) -> bool | None:
@@ -174,7 +178,7 @@ def _at_most(limit: float, known: PowerLaw | Interval) -> bool | None:
     return False if known.low > limit else None
 
 
-def _grows(limit: float, known: PowerLaw | Interval, numbers: str, trials: Sequence[Trial]) -> Found:
+def _grows(limit: float, known: PowerLaw | Interval, numbers: str, trials: Trials) -> Found:
     holds = _at_most(limit, known)
     chance = "" if holds is not None else f" (the difference to {limit:g} may be chance)"
     return Found(holds, f"{numbers}{chance}", trials)
@@ -191,56 +195,53 @@ def scientific(value: float) -> str:
     return f"{value:.1e}"
 
 
+def _heading(one: CellTrials) -> str:
+    return f"{one.scenario.heading}, {one.label}"
+
+
 # -- the theorems' bounds ---------------------------------------------------------------------------------------------
 
 
 def _bounded(
     results: Results,
-    measured: Callable[[Cell, Trial], float],
+    measured: Callable[[CellTrials], list[float]],
     allowed: Callable[[theorem.Setting], float],
-    most: Callable[[theorem.Setting], float],
+    most: Callable[[theorem.Setting], int],
     words: str,
 ) -> Iterator[Found]:
     """Compare every run with what is allowed, and tell of each agent the scenario that is nearest to it.
 
     `most` is what nothing exceeds, whatever is played: a bound above it cannot be broken.
     """
-    for _, cells in cells_by_agent(results, MIXERS):
-        there = [(cell, setting_of(cell, results.trials[cell.id])) for cell in cells]
-        there = [(cell, it) for cell, it in there if it.kappa > 0.0]
+    for cells in by_agent(results, MIXERS):
+        there = [(one, it) for one in cells if (it := setting_of(one)).kappa > 0.0]
         if not there:
             continue
         # What was measured at the most, what is allowed, and where.
-        found = [(max(measured(cell, one) for one in results.trials[cell.id]), allowed(it), cell) for cell, it in there]
-        largest, bound, cell = max(found, key=lambda one: one[0] / one[1])
+        found = [(max(measured(one)), allowed(it), one) for one, it in there]
+        largest, bound, nearest = max(found, key=lambda one: one[0] / one[1])
         empty = sum(allowed(it) > most(it) for _, it in there)
         numbers = (
-            f"{label_of(results.trials[cell.id])}: nearest to it in {cell.scenario.heading}, {number(largest)} of "
-            f"{scientific(bound)}"
+            f"{nearest.label}: nearest to it in {nearest.scenario.heading}, {number(largest)} of {scientific(bound)}"
         )
         if empty:
             numbers += f"; the bound is above {words} in {empty} of {len(there)} scenarios, where nothing can break it"
-        trials = [trial for cell, _ in there for trial in results.trials[cell.id]]
+        trials = [trial for one, _ in there for trial in one.trials]
         yield Found(all(value <= limit for value, limit, _ in found), numbers, trials)
 
 
 @judges("regret-bound")
 def _regret_bound(results: Results) -> Iterator[Found]:
-    return _bounded(
-        results,
-        lambda cell, trial: trial.regret / scale_of(cell),
-        theorem.regret_bound,
-        lambda it: float(it.K * it.H),
-        "K H",
-    )
+    def measured(one: CellTrials) -> list[float]:
+        return [regret / scale_of(one) for regret in column(one.trials, "regret")]
+
+    return _bounded(results, measured, theorem.regret_bound, lambda it: it.K * it.H, "K H")
 
 
 @judges("waiting-bound")
 def _waiting_bound(results: Results) -> Iterator[Found]:
     """Judge |N| of the episodes that were played: the lemma bounds it for every K, whether or not the run is done."""
-    return _bounded(
-        results, lambda cell, trial: so_far(trial), theorem.most_not_optimistic, lambda it: float(it.K), "K"
-    )
+    return _bounded(results, lambda one: column(one.trials, so_far), theorem.most_not_optimistic, lambda it: it.K, "K")
 
 
 # -- regret in K ------------------------------------------------------------------------------------------------------
@@ -258,24 +259,28 @@ class Added(NamedTuple):
         return float(self.regret[-1]) if len(self.regret) else 0.0
 
 
-def regret_at(trials: Sequence[Trial], k: np.ndarray) -> np.ndarray:
+def regret_at(trials: Trials, k: np.ndarray) -> np.ndarray:
     """Return the regret of the first k episodes of each trial (trials, k)."""
-    curves = [
-        np.interp(k, np.append(0, trial.curve_episode + trial.curve_episodes), np.append(0.0, trial.curve_regret))
-        for trial in trials
-    ]
-    return np.array(curves)
+    return np.array(
+        [np.interp(k, np.append(0, ends_of(trial)), np.append(0.0, trial.curve_regret)) for trial in trials]
+    )
 
 
 def added(trial: Trial) -> Added:
     """Return what is added after the first optimistic episode; nothing is known where too few bins follow it."""
-    ends = trial.curve_episode + trial.curve_episodes
+    ends = ends_of(trial)
     first = int(np.searchsorted(ends, optimistic_at(trial), side="right"))
     after = len(ends) - 1 - first
     if after < LEAST_BINS:
         return Added(np.empty(0), np.empty(0))
     chosen = first + np.unique(np.geomspace(1, after, POINTS).round().astype(int))
     return Added(ends[chosen] - ends[first], trial.curve_regret[chosen] - trial.curve_regret[first])
+
+
+def total_added(trials: Trials) -> float | None:
+    """Return the median of all that is added; None where it is not known of every trial."""
+    every = [added(trial) for trial in trials]
+    return float(np.median([one.total for one in every])) if all(len(one.k) for one in every) else None
 
 
 def _exponent(trial: Trial) -> float | None:
@@ -288,25 +293,23 @@ def _exponent(trial: Trial) -> float | None:
 @judges("regret-root-k")
 def _regret_root_k(results: Results) -> Iterator[Found]:
     """Fit what each run adds after its first optimistic episode. All before is the additive constant, not sqrt(K)."""
-    for _, cells in cells_by_agent(results, MIXERS):
-        for cell in cells:
-            trials = results.trials[cell.id]
-            who, all_of_it = f"{cell.scenario.heading}, {label_of(trials)}", median(trials, regret_of)
-            exponents = [exponent for trial in trials if (exponent := _exponent(trial)) is not None]
-            if any(not len(added(trial).k) for trial in trials):
-                yield Found(None, f"{who}: optimistic too late, or never, to see the regret grow after it", trials)
-                continue
-            later = median(trials, lambda trial: added(trial).total)
-            if len(exponents) < len(trials):
-                numbers = (
-                    f"{who}: nothing is added after the first optimistic episode in {len(trials) - len(exponents)} of "
-                    f"{len(trials)} runs; the additive constant is all of the regret of {number(all_of_it)}"
-                )
-                yield Found(None, numbers, trials)
-                continue
+    for one in (one for cells in by_agent(results, MIXERS) for one in cells):
+        trials, later, regret = one.trials, total_added(one.trials), median(one.trials, "regret")
+        exponents = [exponent for exponent in map(_exponent, trials) if exponent is not None]
+        nothing = len(trials) - len(exponents)
+        if later is None:
+            words = "optimistic too late, or never, to see the regret grow after it"
+            yield Found(None, f"{_heading(one)}: {words}", trials)
+        elif nothing:
+            numbers = (
+                f"{_heading(one)}: nothing is added after the first optimistic episode in {nothing} of "
+                f"{len(trials)} runs; the additive constant is all of the regret of {number(regret)}"
+            )
+            yield Found(None, numbers, trials)
+        else:
             known = mean_interval(exponents)
             numbers = (
-                f"{who}: {number(later)} of the regret of {number(all_of_it)} ({later / all_of_it:.1%}) are added "
+                f"{_heading(one)}: {number(later)} of the regret of {number(regret)} ({later / regret:.1%}) are added "
                 f"after the first optimistic episode, the rest is the additive constant; exponent {_interval(known)} "
                 f"in K, one fit per run"
             )
@@ -317,95 +320,92 @@ def _interval(known: Interval, show: Callable[[float], str] = "{:.2f}".format) -
     return f"{show(known.mean)} ({span_in_words(known, show)})"
 
 
+def _beside_optimist(results: Results) -> Iterator[tuple[CellTrials, Trials, Trials]]:
+    """Yield each cell of StepMix and EpsMix, and its trials and those of BPI-UCBVI, seed by seed."""
+    free = {one.scenario.id: one.trials for one in cells_of(results, OPTIMIST)}
+    for one in (one for cells in by_agent(results, MIXERS) for one in cells):
+        pairs = common(one.trials, free.get(one.scenario.id, ()))
+        if pairs and pairs[0][0].episodes == pairs[0][1].episodes:
+            mine, its = zip(*pairs, strict=True)
+            yield one, mine, its
+
+
 @judges("additive-constant")
 def _additive_constant(results: Results) -> Iterator[Found]:
     """Compare the difference to BPI-UCBVI at K/10 and at K, trial by trial; it must not grow.
 
     Where a run is not optimistic by K/10, the constant is not complete by then: these results cannot tell.
     """
-    free = {cell.scenario.id: cell.trials for cell in cells_of(results, ("bpi-ucbvi",))}
-    for _, cells in cells_by_agent(results, MIXERS):
-        for cell in cells:
-            other = free.get(cell.scenario.id, ())
-            pairs = common(results.trials[cell.id], other)
-            K = results.trials[cell.id][0].episodes
-            if not pairs or other[0].episodes != K:
-                continue
-            mine, its = ([pair[i] for pair in pairs] for i in (0, 1))
-            moments = np.array([K / 10, K])
-            early, late = (regret_at(mine, moments) - regret_at(its, moments)).T
-            it = setting_of(cell, mine)
-            numbers = (
-                f"{cell.scenario.heading}, {label_of(mine)}: {number(float(early.mean()))} more than BPI-UCBVI by "
-                f"K/10, {number(float(late.mean()))} by K = {number(K)}, on average"
-            )
-            slow = sum(10 * optimistic_at(trial) > K for trial in mine)
-            if slow:
-                slow_in = f"not optimistic by K/10 in {slow} of {len(mine)} runs, too late to tell"
-                yield Found(None, f"{numbers}; {slow_in}", (*mine, *its))
-                continue
-            grew = mean_interval((late - early).tolist())
-            waits = median(mine, not_optimistic)
-            numbers += (
-                f", a growth of {_interval(grew, number)}; |N| Delta_0 = {number(waits * it.Delta_0)}, of which the "
-                f"theorem allows {scientific(theorem.most_not_optimistic(it) * it.Delta_0)}"
-            )
-            yield judged(_at_most(SAME * abs(float(early.mean())), grew), numbers, (*mine, *its))
+    for one, mine, its in _beside_optimist(results):
+        K = mine[0].episodes
+        moments = np.array([K / 10, K])
+        early, late = (regret_at(mine, moments) - regret_at(its, moments)).T
+        numbers = (
+            f"{_heading(one)}: {number(float(early.mean()))} more than BPI-UCBVI by "
+            f"K/10, {number(float(late.mean()))} by K = {number(K)}, on average"
+        )
+        slow = sum(10 * optimistic_at(trial) > K for trial in mine)
+        if slow:
+            numbers += f"; not optimistic by K/10 in {slow} of {len(mine)} runs, too late to tell"
+            yield Found(None, numbers, (*mine, *its))
+            continue
+        grew, it = mean_interval((late - early).tolist()), setting_of(one)
+        numbers += (
+            f", a growth of {_interval(grew, number)}; |N| Delta_0 = "
+            f"{number(median(mine, not_optimistic) * it.Delta_0)}, of which the "
+            f"theorem allows {scientific(theorem.most_not_optimistic(it) * it.Delta_0)}"
+        )
+        yield judged(_at_most(SAME * abs(float(early.mean())), grew), numbers, (*mine, *its))
 
 
 # -- kappa ------------------------------------------------------------------------------------------------------------
 
 
 def _in_kappa(series: Series) -> str:
-    first, last = series.points[0], series.points[-1]
-    kappas = f"kappa {first.setting.kappa:.3g} to {last.setting.kappa:.3g}, Delta_0 = {first.setting.Delta_0:.3g}"
-    waits = f"{number(first.waited)} to {number(last.waited)} episodes"
+    first, last = (series.points[i].setting for i in (0, -1))
+    kappas = f"kappa {first.kappa:.3g} to {last.kappa:.3g}, Delta_0 = {first.Delta_0:.3g}"
     ends = "from {:.2f} at the large to {:.2f} at the small end".format(*series.ends)
-    return f"{series.title}, {series.label}, {kappas}: {waits}, exponent of 1/kappa {series.fit}, {ends}"
+    return f"{series.title}, {series.label}, {kappas}: {series.span}, exponent of 1/kappa {series.fit}, {ends}"
 
 
 @judges("waiting-in-kappa")
 def _waiting_in_kappa(results: Results) -> Iterator[Found]:
     for series in by_kappa(results):
-        if not series.known:
-            yield _too_short(series)
-            continue
-        yield _grows(2.0, series.fit, _in_kappa(series), series.trials)
+        known = series.known
+        yield _grows(2.0, series.fit, _in_kappa(series), series.trials) if known else _too_short(series)
 
 
-def _part(series: Series, keep: Sequence[bool]) -> Series | None:
-    """Return the points that are kept; None where fewer than three different x are, or some were too short."""
-    points = tuple(point for point, kept in zip(series.points, keep, strict=True) if kept)
-    part = series._replace(points=points)
-    return part if len({point.x for point in points}) >= 3 and part.known else None
+def _parts(results: Results, keep: Callable[[theorem.Setting], bool]) -> Iterator[Series]:
+    """Yield of each family the points that are kept, where three different x are, and none was too short."""
+    for series in by_kappa(results):
+        points = tuple(point for point in series.points if keep(point.setting))
+        part = series._replace(points=points)
+        if len({point.x for point in points}) >= 3 and part.known:
+            yield part
 
 
 @judges("waiting-between")
 def _waiting_between(results: Results) -> Iterator[Found]:
-    """Judge floors whose kappa is at least Delta_0: there the baseline is certified before the optimistic policy is."""
-    for series in by_kappa(results):
-        part = _part(series, [point.setting.kappa >= point.setting.Delta_0 for point in series.points])
-        if part is not None:
-            yield _is_between(1.0, 2.0, part)
+    """Judge floors whose kappa is at least Delta_0: there the baseline is certified before the optimistic policy is.
 
-
-def _is_between(least: float, most: float, part: Series) -> Found:
-    """Judge an exponent by its interval: inside, outside, or across a limit."""
-    fit, numbers = part.fit, _in_kappa(part)
-    if least <= fit.low and fit.high <= most:
-        return Found(True, numbers, part.trials)
-    if fit.high < least or fit.low > most:
-        return Found(False, numbers, part.trials)
-    return Found(None, f"{numbers} (whether it is between {least:g} and {most:g} may be chance)", part.trials)
+    The exponent is judged by its interval: inside 1 to 2, outside, or across a limit.
+    """
+    for part in _parts(results, lambda it: it.kappa >= it.Delta_0):
+        fit, numbers, holds = part.fit, _in_kappa(part), None
+        if fit.low >= 1.0 and fit.high <= 2.0:
+            holds = True
+        elif fit.high < 1.0 or fit.low > 2.0:
+            holds = False
+        else:
+            numbers += " (whether it is between 1 and 2 may be chance)"
+        yield Found(holds, numbers, part.trials)
 
 
 @judges("waiting-saturates")
 def _waiting_saturates(results: Results) -> Iterator[Found]:
-    for series in by_kappa(results):
-        part = _part(series, [2.0 * point.setting.kappa <= point.setting.Delta_0 for point in series.points])
-        if part is not None:
-            waits = [point.waited for point in part.points]
-            yield Found(max(waits) <= (1.0 + SAME) * min(waits), _in_kappa(part), part.trials)
+    for part in _parts(results, lambda it: 2.0 * it.kappa <= it.Delta_0):
+        waits = [point.waited for point in part.points]
+        yield Found(max(waits) <= (1.0 + SAME) * min(waits), _in_kappa(part), part.trials)
 
 
 # -- sizes ------------------------------------------------------------------------------------------------------------
@@ -428,23 +428,24 @@ def _waiting_in_sizes(results: Results) -> Iterator[Found]:
         if not series.known:
             yield _too_short(series)
             continue
-        first, last = series.points[0], series.points[-1]
+        first, last = (series.points[i].x for i in (0, -1))
         fit = series.fit_over(logarithm)
         numbers = (
-            f"{size} = {first.x:g} to {last.x:g}, {series.label}: {number(first.waited)} to {number(last.waited)} "
-            f"episodes, exponent {series.fit}, with the logarithm divided out {fit}"
+            f"{size} = {first:g} to {last:g}, {series.label}: {series.span}, exponent {series.fit}, "
+            f"with the logarithm divided out {fit}"
         )
         if size == "H":
             both = series.fit_over(lambda point: logarithm(point) * unrolled(point.x))
             numbers += f", with (1 + 3/H)^H as well {both}"
-        numbers += f"; Lemma finite has {SIZES[size]:g}; Delta_0 = {_gaps(series, first.x)} at {size} = {first.x:g}, "
-        numbers += f"{_gaps(series, last.x)} at {size} = {last.x:g}"
+        numbers += f"; Lemma finite has {SIZES[size]:g}; Delta_0 = {_gaps(series, size, first)}, "
+        numbers += _gaps(series, size, last)
         yield _grows(SIZES[size], fit, numbers, series.trials)
 
 
-def _gaps(series: Series, x: float) -> str:
+def _gaps(series: Series, size: str, x: float) -> str:
     """Return Delta_0 of the worlds of one size."""
-    return " and ".join(f"{point.setting.Delta_0:.2g}" for point in series.points if point.x == x)
+    gaps = " and ".join(f"{point.setting.Delta_0:.2g}" for point in series.points if point.x == x)
+    return f"{gaps} at {size} = {x:g}"
 
 
 # -- floor 0 ----------------------------------------------------------------------------------------------------------
@@ -453,30 +454,70 @@ def _gaps(series: Series, x: float) -> str:
 @judges("gamma-zero")
 def _gamma_zero(results: Results) -> Iterator[Found]:
     """Judge that nothing but the optimistic policy is ever played; the regret beside BPI-UCBVI's is told."""
-    free = {cell.scenario.id: cell for cell in cells_of(results, ("bpi-ucbvi",))}
-    for agent, cells in cells_by_agent(results, MIXERS):
-        for cell in (one for one in cells if one.scenario.floor == 0.0 and one.scenario.id in free):
-            mine, its = results.trials[cell.id], free[cell.scenario.id].trials
-            if not common(mine, its) or mine[0].episodes != its[0].episodes:
-                continue
-            others = max(map(so_far, mine))
-            pairs = common(mine, its)
-            more = paired([one.regret for one, _ in pairs], [other.regret for _, other in pairs]).difference
-            numbers = (
-                f"{cell.scenario.heading}, {label_of(mine)}: {number(others)} episodes not optimistic, regret "
-                f"{number(median(mine, regret_of))}, BPI-UCBVI {number(median(its, regret_of))}, trial by trial "
-                f"{_interval(more, number)} more; the corollary's bound is "
-                f"{scientific(theorem.optimistic_regret_bound(setting_of(cell, mine)))}{_beside(results, agent)}"
-            )
-            yield Found(others == 0.0, numbers, mine)
+    for one, mine, its in _beside_optimist(results):
+        if one.scenario.floor != 0.0:
+            continue
+        others = max(map(so_far, mine))
+        more = paired(column(mine, "regret"), column(its, "regret")).difference
+        numbers = (
+            f"{_heading(one)}: {number(others)} episodes not optimistic, regret {middle(mine, 'regret')}, "
+            f"BPI-UCBVI {middle(its, 'regret')}, trial by trial {_interval(more, number)} more; the corollary's bound "
+            f"is {scientific(theorem.optimistic_regret_bound(setting_of(one)))}"
+        )
+        # What floors above 0 cost the same agent.
+        for scenario in results.study.scenarios:
+            trials = results.of(scenario.id, one.cell.agent.id)
+            if scenario.floor != 0.0 and trials:
+                waited = f"{middle(trials, not_optimistic)} episodes"
+                numbers += f"; {scenario.heading}: {waited}, regret {middle(trials, 'regret')}"
+        yield Found(others == 0.0, numbers, mine)
 
 
-def _beside(results: Results, agent: AgentSpec) -> str:
-    """Return what floors above 0 cost the same agent, in words."""
-    words = [
-        f"; {scenario.heading}: {number(median(trials, not_optimistic))} episodes, regret "
-        f"{number(median(trials, regret_of))}"
-        for scenario in results.study.scenarios
-        if scenario.floor != 0.0 and (trials := results.of(scenario.id, agent.id))
-    ]
-    return "".join(words)
+# -- Table 1, measured: what each algorithm promises, whether it kept it, and its regret -------------------------------
+
+
+@judges("table-1-constraints")
+def _table_1_constraints(results: Results) -> Iterator[Found]:
+    """Judge whether each agent promises what Table 1 states, and kept it; count what it does to the other."""
+    for one in (one for cells in by_agent(results, tuple(AGENTS)) for one in cells):
+        trials, agent = one.trials, one.cell.agent.agent
+        stated = theorem.TABLE_1.get(agent)
+        scope = theorem.CUMULATIVE if agent in IN_SUM else theorem.EPISODIC
+        promised = scope if all(map(is_promised, trials)) else theorem.NONE
+        numbers = f"{one.label} promises {promised}"
+        if stated is not None:
+            numbers += f" (Table 1: {stated.constraint})"
+        kept = len(trials) - count(trials, breaks_promise)
+        if promised != theorem.NONE:
+            numbers += f" and kept it in {kept} of {len(trials)} runs, off the baseline {off_at(trials)}"
+        numbers += (
+            f"{', knows V^b' if trials[0].knows_baseline_value else ''}: single episodes below in "
+            f"{count(trials, 'violations')} of {len(trials)} runs, the sum in {count(trials, sum_is_below)}; "
+            f"regret {middle(trials, 'regret')} of K = {number(trials[0].episodes)}"
+        )
+        if stated is not None:
+            order = number(theorem.stated_order(agent, setting_of(one)))
+            numbers += f", Table 1: {stated.order} = {order} (without constants and logarithms)"
+        yield Found(kept == len(trials) and (stated is None or stated.constraint == promised), numbers, trials)
+
+
+@judges("sums-fall-below")
+def _sums_fall_below(results: Results) -> Iterator[Found]:
+    """Judge every one of them in every run: it keeps what it promises, and is below in single episodes all the same."""
+    for scenario, label, trials, _ in cells_of(results, IN_SUM):
+        left = [trial for trial in trials if trial.off_baseline is not None]
+        if left:
+            below, episodes = count(left, "violations"), number(mean(left, "violations"))
+            words = f"{label} in {below} of {len(left)} runs, {episodes} episodes each on average"
+            yield Found(below == len(left), f"{scenario.heading}: {words}", trials)
+
+
+@judges("table-1-regret")
+def _table_1_regret(results: Results) -> Iterator[Found]:
+    """Compare neighbours in the order of Table 1's terms, among agents of runs of the same length."""
+    ranks: Sequence[Sequence[str]] = (("budget-exploration",), MIXERS, ("dope",), ("optpess-lp",))
+    for less, more in pairwise(ranks):
+        for (_, one, mine, _), (_, other, its, _) in in_one_scenario(results, less, more):
+            if common(mine, its) and mine[0].episodes == its[0].episodes:
+                numbers = f"{one} {middle(mine, 'regret')}, {other} {middle(its, 'regret')}"
+                yield judged(more_of(mine, its, "regret"), numbers, (*mine, *its))

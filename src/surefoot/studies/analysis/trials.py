@@ -1,28 +1,70 @@
 """What trials show: what each promised and whether it was kept, moments, pairs with the same seed, differences.
 
-Trial i of all cells draws from the same seed, so agents and scenarios are compared trial by trial.
+Trial i of all cells draws from the same seed, so agents and scenarios are compared trial by trial. Trials are rows of a
+table: `column`, `mean`, `median` and `count` take the name of a field, or a function of a trial.
 """
 
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from surefoot.agents.promise import UNCERTIFIED
 from surefoot.base.arrays import Bools, Floats
 from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.rivals.registry import AGENTS
 from surefoot.studies.analysis.stats import count_in_words, paired
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
-from surefoot.studies.spec.study import AgentSpec, Scenario
+from surefoot.studies.spec.claims import CLAIMS
+from surefoot.studies.spec.study import AgentSpec, Cell, Scenario
 
-UNCERTIFIED = "NOT CERTIFIED"
 FLAT = 1e-9  # how far a mean of equal values may be from them
 END = 0.05  # the last part of a run
+MIXERS = ("stepmix", "epsmix")
+IN_SUM = tuple(name for name, agent in AGENTS.items() if agent.in_sum)
+
+Trials = Sequence[Trial]
+Of = str | Callable[[Trial], Any]  # a field, or a function of a trial
+
+
+# -- rows of a table --------------------------------------------------------------------------------------------------
+
+
+def column(trials: Trials, of: Of) -> list[Any]:
+    """Return one value per trial."""
+    return [getattr(trial, of) if isinstance(of, str) else of(trial) for trial in trials]
+
+
+def mean(trials: Trials, of: Of) -> float:
+    """Return the mean over trials."""
+    return statistics.fmean(column(trials, of))
+
+
+def median(trials: Trials, of: Of) -> float:
+    """Return the median over trials."""
+    return float(statistics.median(column(trials, of)))
+
+
+def count(trials: Trials, of: Of) -> int:
+    """Return in how many trials something is so, or is above 0."""
+    return sum(map(bool, column(trials, of)))
+
+
+def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
+    """Return the values of each key, in the order in which they come."""
+    groups: dict[Any, list[Any]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
+# -- what one trial shows ---------------------------------------------------------------------------------------------
 
 
 def baseline_is_below(trial: Trial) -> bool:
@@ -45,29 +87,30 @@ def is_promised(trial: Trial) -> bool:
     return trial.promise.stands
 
 
-def breaks_promise(trial: Trial, agent: AgentSpec) -> bool:
+def sum_is_below(trial: Trial) -> bool:
+    """Was the sum of the episodes below the floor? What rounding adds up to over so many episodes is not a loss."""
+    return trial.min_cumulative < -VIOLATION_TOLERANCE * trial.episodes
+
+
+def breaks_promise(trial: Trial) -> bool:
     """Did a run do what it promised not to?
 
     An agent that keeps the sum of all episodes may be below the floor in some of them: of it the sum is judged.
     """
-    if not is_promised(trial):
-        return False
-    if AGENTS[agent.agent].in_sum:
-        # What rounding adds up to over so many episodes is not a loss.
-        return trial.min_cumulative < -VIOLATION_TOLERANCE * trial.episodes
-    return trial.violations > 0
+    in_sum = trial.promise.scope == "the sum of all episodes so far"
+    return is_promised(trial) and (sum_is_below(trial) if in_sum else trial.violations > 0)
 
 
-def is_proved(trial: Trial, agent: AgentSpec) -> bool:
+def is_proved(trial: Trial) -> bool:
     """Did the promise rest on proof? It does off the baseline, and on one that a log certified above the floor."""
     cleared = trial.log_lower is not None and trial.log_lower >= trial.floor
-    left = trial.off_baseline is not None or breaks_promise(trial, agent)
+    left = trial.off_baseline is not None or breaks_promise(trial)
     return trial.promise.certified and (left or cleared)
 
 
-def is_on_trust(trial: Trial, agent: AgentSpec) -> bool:
+def is_on_trust(trial: Trial) -> bool:
     """Does the run rest on trust: in a baseline that it never left and nothing certifies, or in its given value?"""
-    return is_promised(trial) and not is_proved(trial, agent)
+    return is_promised(trial) and not is_proved(trial)
 
 
 def certificate_is_false(trial: Trial) -> bool:
@@ -85,20 +128,63 @@ def promise_beside_truth(trial: Trial) -> str:
     return promise_of(trial) if baseline_is_below(trial) else trial.promise.in_general().where_premise_is_true()
 
 
-def promises_of(trials: Sequence[Trial], said: Callable[[Trial], str] = promise_of) -> dict[str, int]:
+def promises_of(trials: Trials, said: Callable[[Trial], str] = promise_of) -> dict[str, int]:
     """Return the promises in words, and how many trials have each."""
     return dict(Counter(map(said, trials)))
 
 
-class Found(NamedTuple):
-    """What one scenario, or one agent in it, shows."""
-
-    holds: bool | None  # None: a difference that may be chance
-    numbers: str
-    trials: Sequence[Trial]  # whose number of episodes decides it; none where that decides nothing
+def left_at(trial: Trial) -> float:
+    """Return the first episode off the baseline; never is later than everything."""
+    return math.inf if trial.off_baseline is None else trial.off_baseline
 
 
-Judge = Callable[[Results], Iterator[Found]]
+def optimistic_at(trial: Trial) -> float:
+    """Return the first episode of the optimistic policy; never is later than everything."""
+    return math.inf if trial.first_optimistic is None else trial.first_optimistic
+
+
+def ends_of(trial: Trial) -> Any:
+    """Return where the bins of a curve end."""
+    return trial.curve_episode + trial.curve_episodes
+
+
+def is_optimal(trial: Trial) -> bool:
+    """Is the baseline already optimal?"""
+    return trial.optimum - trial.baseline <= FLAT * max(1.0, abs(trial.optimum))
+
+
+def is_flat(trial: Trial) -> bool:
+    """Is every policy the baseline until the run leaves it?"""
+    before = ends_of(trial) <= min(left_at(trial), trial.episodes)
+    return bool((abs(trial.curve_mean[before] - trial.baseline) <= FLAT * max(1.0, abs(trial.baseline))).all())
+
+
+def at_the_end(trial: Trial) -> float:
+    """Return the mean return over the last twentieth of a run, or over its last bin."""
+    last = trial.curve_episode >= min((1.0 - END) * trial.episodes, trial.curve_episode[-1])
+    return float((trial.curve_mean[last] @ trial.curve_episodes[last]) / trial.curve_episodes[last].sum())
+
+
+def share_of_gap_closed(trial: Trial) -> float:
+    """Return how much of the gap between baseline and optimum a run has closed at its end."""
+    return 0.0 if is_optimal(trial) else (at_the_end(trial) - trial.baseline) / (trial.optimum - trial.baseline)
+
+
+def in_hundredths(trial: Trial) -> Floats:
+    """Return the mean return over each hundredth of the episodes: bins are as many as the simulation made."""
+    ends = np.append(0, ends_of(trial))
+    sums = np.append(0.0, np.cumsum(trial.curve_mean * trial.curve_episodes))
+    cuts = np.linspace(0.0, trial.episodes, 101)
+    returns: Floats = np.diff(np.interp(cuts, ends, sums)) / np.diff(cuts)
+    return returns
+
+
+def is_lower(returns: Floats, than: Floats | float) -> Bools:
+    """Return which of these returns are lower, by more than rounding."""
+    return returns < than - FLAT * np.maximum(1.0, np.abs(than))
+
+
+# -- cells ------------------------------------------------------------------------------------------------------------
 
 
 class CellTrials(NamedTuple):
@@ -107,36 +193,42 @@ class CellTrials(NamedTuple):
     scenario: Scenario
     label: str
     trials: tuple[Trial, ...]
+    cell: Cell
 
 
-def cells_of(results: Results, agents: Sequence[str]) -> Iterator[CellTrials]:
-    """Yield the cells of these algorithms that have trials."""
-    for cell in results.study.cells:
-        trials = results.trials.get(cell.id, ())
-        if cell.agent.agent in agents and trials:
-            yield CellTrials(cell.scenario, label_of(trials), trials)
+def cells_of(results: Results, agents: Sequence[str]) -> list[CellTrials]:
+    """Return the cells of these algorithms that have trials."""
+    there = [(cell, results.trials.get(cell.id, ())) for cell in results.study.cells if cell.agent.agent in agents]
+    return [CellTrials(cell.scenario, label_of(trials), trials, cell) for cell, trials in there if trials]
+
+
+def by_agent(results: Results, agents: Sequence[str]) -> Iterator[list[CellTrials]]:
+    """Yield, for each agent of these algorithms, its cells that have trials, if there are any."""
+    cells = cells_of(results, agents)
+    for agent in results.study.agents:
+        mine = [one for one in cells if one.cell.agent is agent]
+        if mine:
+            yield mine
 
 
 def in_one_scenario(
     results: Results, ones: Sequence[str], others: Sequence[str]
 ) -> Iterator[tuple[CellTrials, CellTrials]]:
     """Yield each cell of the first algorithms with each of the second ones in the same scenario."""
-    for one in cells_of(results, ones):
-        for other in cells_of(results, others):
-            if other.scenario is one.scenario:
-                yield one, other
+    pairs = product(cells_of(results, ones), cells_of(results, others))
+    return ((one, other) for one, other in pairs if other.scenario is one.scenario)
 
 
-def label_of(trials: Sequence[Trial]) -> str:
+def label_of(trials: Trials) -> str:
     """Return the agent's label, and that it is NOT CERTIFIED, where a bonus was scaled by hand."""
     label = trials[0].label
     return f"{label} ({UNCERTIFIED})" if any(map(is_uncertified, trials)) else label
 
 
-def like(scenario: Scenario, but_baseline: bool = False) -> Scenario:
-    """Return a scenario without its names and its floor, and perhaps without its baseline, to compare with others."""
-    baseline = "usual" if but_baseline else scenario.baseline
-    return replace(scenario, id="", title="", floor=0.0, baseline=baseline)
+def like(scenario: Scenario, but: dict[str, Any] | None = None) -> Scenario:
+    """Return a scenario without its names and its floor, and perhaps with something else, to compare with others."""
+    world = dict(sorted(scenario.world.items()))
+    return replace(scenario, **{"id": "", "title": "", "floor": 0.0, "world": world, **(but or {})})
 
 
 class Method(NamedTuple):
@@ -152,66 +244,36 @@ def method_of(agent: AgentSpec) -> Method:
     return Method(agent.bounds, agent.scale, agent.pooled)
 
 
-def common(first: Sequence[Trial], second: Sequence[Trial]) -> list[tuple[Trial, Trial]]:
+# -- trial by trial ---------------------------------------------------------------------------------------------------
+
+
+def common(first: Trials, second: Trials) -> list[tuple[Trial, Trial]]:
     """Return the pairs of trials of the same number, which had the same seed."""
     others = {trial.trial: trial for trial in second}
     return [(trial, others[trial.trial]) for trial in first if trial.trial in others]
 
 
-def left_at(trial: Trial) -> float:
-    """Return the first episode off the baseline; never is later than everything."""
-    return math.inf if trial.off_baseline is None else trial.off_baseline
+def _sooner(early: Trials, late: Trials, of: Callable[[Trial], float]) -> list[bool]:
+    """Return of each common trial whether the first is earlier."""
+    return [of(one) < min(of(other), other.episodes) for one, other in common(early, late)]
 
 
-def optimistic_at(trial: Trial) -> float:
-    """Return the first episode of the optimistic policy; never is later than everything."""
-    return math.inf if trial.first_optimistic is None else trial.first_optimistic
-
-
-def regret_of(trial: Trial) -> float:
-    """Return the regret."""
-    return trial.regret
-
-
-def median(trials: Sequence[Trial], of: Callable[[Trial], float]) -> float:
-    """Return the median over trials."""
-    return statistics.median(of(trial) for trial in trials)
-
-
-def number(value: float) -> str:
-    """Return a number for people, in millions where it is that large, or in billions."""
-    if math.isinf(value):
-        return "never"
-    if abs(value) >= 1e9:
-        return f"{value / 1e9:.3g} billion"
-    if abs(value) >= 1e6:
-        return f"{value / 1e6:.3g} million"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4g}"
-
-
-def at(episode: float) -> str:
-    """Return an episode in words."""
-    return "never" if math.isinf(episode) else f"at {number(episode)}"
-
-
-def but_in(early: Sequence[Trial], late: Sequence[Trial], of: Callable[[Trial], float]) -> str:
+def but_in(early: Trials, late: Trials, of: Callable[[Trial], float]) -> str:
     """Return in how many of the common trials the second is later, in words; nothing where it is in all of them."""
-    pairs = common(early, late)
-    some = sum(of(one) < min(of(other), other.episodes) for one, other in pairs)
-    return "" if some == len(pairs) else f" (in {some} of {len(pairs)} trials)"
+    sooner = _sooner(early, late, of)
+    return "" if all(sooner) else f" (in {sum(sooner)} of {len(sooner)} trials)"
 
 
-def later(early: Sequence[Trial], late: Sequence[Trial], of: Callable[[Trial], float]) -> bool:
+def later(early: Trials, late: Trials, of: Callable[[Trial], float]) -> bool:
     """Return whether, in every common trial, the second is later."""
-    pairs = common(early, late)
-    return bool(pairs) and all(of(one) < min(of(other), other.episodes) for one, other in pairs)
+    sooner = _sooner(early, late, of)
+    return bool(sooner) and all(sooner)
 
 
-def more_of(less: Sequence[Trial], more: Sequence[Trial], of: Callable[[Trial], float]) -> bool | None:
+def more_of(less: Trials, more: Trials, of: Of) -> bool | None:
     """Return whether the second is larger on average over common trials; None where the difference may be chance."""
-    pairs = common(less, more)
-    compared = paired([of(one) for one, _ in pairs], [of(other) for _, other in pairs])
-    interval = compared.difference
+    first, second = zip(*common(less, more), strict=True)
+    interval = paired(column(first, of), column(second, of)).difference
     if math.isnan(interval.high):
         return interval.mean < 0.0  # one trial: how much that shows is decided in claims.py
     if interval.high < 0.0:
@@ -219,84 +281,67 @@ def more_of(less: Sequence[Trial], more: Sequence[Trial], of: Callable[[Trial], 
     return False if interval.low >= 0.0 else None
 
 
-def judged(holds: bool | None, numbers: str, trials: Sequence[Trial]) -> Found:
+# -- what is found, in words ------------------------------------------------------------------------------------------
+
+
+class Found(NamedTuple):
+    """What one scenario, or one agent in it, shows."""
+
+    holds: bool | None  # None: a difference that may be chance
+    numbers: str
+    trials: Trials  # whose number of episodes decides it; none where that decides nothing
+
+
+Judge = Callable[[Results], Iterator[Found]]
+JUDGES: dict[str, Judge] = {}  # by the claim's name
+
+
+def judges(name: str) -> Callable[[Judge], Judge]:
+    """Register the function that judges a claim: `@judges("its-name")` above it."""
+
+    def register(function: Judge) -> Judge:
+        if name not in CLAIMS or name in JUDGES:
+            reason = "is judged twice" if name in CLAIMS else "is not in spec/claims.py"
+            raise ValueError(f"The claim {name!r} {reason}.")
+        JUDGES[name] = function
+        return function
+
+    return register
+
+
+def judged(holds: bool | None, numbers: str, trials: Trials) -> Found:
     """Return what was found; of a difference that may be chance that is said."""
     return Found(holds, numbers if holds is not None else f"{numbers} (the difference may be chance)", trials)
 
 
-def both(certain: bool, likely: bool | None, numbers: str, trials: Sequence[Trial]) -> Found:
-    """Return what two conditions together show. The second may be None: a difference that may be chance."""
-    return judged(likely if certain else False, numbers, trials)
+def number(value: float) -> str:
+    """Return a number for people, in millions where it is that large, or in billions."""
+    if math.isinf(value):
+        return "never"
+    for unit, word in ((1e9, "billion"), (1e6, "million")):
+        if abs(value) >= unit:
+            return f"{value / unit:.3g} {word}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4g}"
 
 
-def is_optimal(trial: Trial) -> bool:
-    """Is the baseline already optimal?"""
-    return trial.optimum - trial.baseline <= FLAT * max(1.0, abs(trial.optimum))
+def middle(trials: Trials, of: Of) -> str:
+    """Return the median over trials, for people."""
+    return number(median(trials, of))
 
 
-def eta_of(scenario: Scenario) -> float | None:
-    """Return eta of the Boltzmann policy that is the baseline, or wrote the log."""
-    choice = scenario.baseline if scenario.log is None else scenario.log.behaviour
-    return float(choice[1]) if isinstance(choice, tuple) else None
+def medians(one: Trials, other: Trials, of: Of) -> str:
+    """Return the medians of two cells, for people."""
+    return f"{middle(one, of)} and {middle(other, of)}"
 
 
-def kind_of(scenario: Scenario) -> str:
-    """Return how the floor is relative to the baseline; "" for a floor that is not."""
-    return scenario.floor[0] if isinstance(scenario.floor, tuple) else ""
+def at(episode: float) -> str:
+    """Return an episode in words."""
+    return "never" if math.isinf(episode) else f"at {number(episode)}"
 
 
-def tightness(scenario: Scenario) -> float:
-    """Return how tight a relative floor is, to order floors of one kind."""
-    assert isinstance(scenario.floor, tuple)
-    kind, share = scenario.floor
-    return share if kind == "of_baseline" else -share
-
-
-def but_length(scenario: Scenario) -> Scenario:
-    """Return a scenario without its names, its floor and the length of its log, to compare with others."""
-    return replace(like(scenario), log=None if scenario.log is None else replace(scenario.log, episodes=0))
-
-
-def runs(n: int) -> str:
-    """Return a number of runs in words."""
-    return "1 run" if n == 1 else f"{n:,} runs"
-
-
-def is_flat(trial: Trial) -> bool:
-    """Is every policy the baseline until the run leaves it?"""
-    end = trial.episodes if trial.off_baseline is None else trial.off_baseline
-    before = trial.curve_episode + trial.curve_episodes <= end
-    return bool((abs(trial.curve_mean[before] - trial.baseline) <= FLAT * max(1.0, abs(trial.baseline))).all())
-
-
-def at_the_end(trial: Trial) -> float:
-    """Return the mean return over the last twentieth of a run, or over its last bin."""
-    last = trial.curve_episode >= min((1.0 - END) * trial.episodes, trial.curve_episode[-1])
-    return float((trial.curve_mean[last] @ trial.curve_episodes[last]) / trial.curve_episodes[last].sum())
-
-
-def stays_at_first(trial: Trial) -> bool:
-    """Does the run stay on the baseline for at least its first bin?"""
-    return trial.off_baseline is None or trial.off_baseline >= trial.curve_episodes[0]
-
-
-def share_of_gap_closed(trial: Trial) -> float:
-    """Return how much of the gap between baseline and optimum a run has closed at its end."""
-    return 0.0 if is_optimal(trial) else (at_the_end(trial) - trial.baseline) / (trial.optimum - trial.baseline)
-
-
-def in_hundredths(trial: Trial) -> Floats:
-    """Return the mean return over each hundredth of the episodes: bins are as many as the simulation made."""
-    ends = np.append(0, trial.curve_episode + trial.curve_episodes)
-    sums = np.append(0.0, np.cumsum(trial.curve_mean * trial.curve_episodes))
-    cuts = np.linspace(0.0, trial.episodes, 101)
-    returns: Floats = np.diff(np.interp(cuts, ends, sums)) / np.diff(cuts)
-    return returns
-
-
-def is_lower(returns: Floats, than: Floats | float) -> Bools:
-    """Return which of these returns are lower, by more than rounding."""
-    return returns < than - FLAT * np.maximum(1.0, np.abs(than))
+def off_at(trials: Trials) -> str:
+    """Return when the median trial left the baseline, in words."""
+    return at(median(trials, left_at))
 
 
 def hundredths_in_words(which: Bools) -> str:

@@ -4,19 +4,20 @@ matplotlib is imported when the first picture is drawn, and no global style is t
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surefoot.agents.promise import UNCERTIFIED
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.errors import InvalidSetting
 from surefoot.show.figures import COLOURS, LINES, MARKERS, Line, finished, missing_letters_allowed, new_figure
 from surefoot.studies.analysis.stats import band
-from surefoot.studies.analysis.trials import UNCERTIFIED, is_uncertified
+from surefoot.studies.analysis.trials import Of, Trials, baseline_is_below, column, grouped, is_uncertified
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.study import Scenario
@@ -39,12 +40,23 @@ LEVELS = {"floor": "--", "baseline": "-.", "optimum": ":"}
 FEW = 5  # trials of which a band shows all, not an interval of the mean
 
 
+STYLE: Any = {  # of our pictures alone
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": LARGE,
+    "axes.labelsize": MEDIUM,
+    "legend.frameon": False,
+    "legend.fontsize": SMALL,
+    "figure.titlesize": LARGE,
+    "figure.labelsize": MEDIUM,
+}
+
+
 @dataclass(frozen=True)
 class DrawnCell:
     """A cell that has trials, with what decides how it looks: the same in every picture of a study."""
 
     scenario: Scenario
-    heading: str  # of the scenario
     number: int  # of the agent in the study, which decides its colour
     label: str
     trials: tuple[Trial, ...]
@@ -71,42 +83,46 @@ class DrawnCell:
         there = len(self.trials)
         return self.label if there == self.wanted else f"{self.label} ({there} of {self.wanted} trials)"
 
+    def mean(self, of: Of) -> Any:
+        """Return the mean over trials."""
+        return np.mean(column(self.trials, of), axis=0)
+
 
 def drawn_cells(results: Results) -> list[DrawnCell]:
     """Return the cells that have trials, in the order of the study."""
     study = results.study
     labels = {cell.agent.id: cell.label for cell in study.cells}
-    numbers = {agent.id: number for number, agent in enumerate(study.agents)}
     found = []
     for cell in study.cells:
         trials = results.trials.get(cell.id, ())
         if not trials:
             continue
-        label = labels[cell.agent.id]
+        label = cell.label
         if list(labels.values()).count(label) > 1:
             label += f" ({cell.agent.id})"
         if trials[0].knows_baseline_value:
             label += ", knows V^b"
         if any(map(is_uncertified, trials)):
             label += f", {UNCERTIFIED}"
-        number = numbers[cell.agent.id]
-        found.append(DrawnCell(cell.scenario, cell.scenario.heading, number, label, trials, study.trials))
+        found.append(DrawnCell(cell.scenario, list(labels).index(cell.agent.id), label, trials, study.trials))
     if not found:
         raise InvalidSetting(f"There is no trial of study {study.name!r} to draw in {results.path}. Run it first.")
     return found
 
 
-def with_floor(cells: Sequence[DrawnCell]) -> list[DrawnCell]:
+def with_floor(results: Results) -> list[DrawnCell]:
     """Return the cells whose agent keeps a floor."""
-    return [cell for cell in cells if cell.trials[0].promise.keeps_floor]
+    return [cell for cell in drawn_cells(results) if cell.trials[0].promise.keeps_floor]
 
 
 def by_scenario(cells: Sequence[DrawnCell]) -> list[list[DrawnCell]]:
     """Return the cells of each scenario that has something to draw."""
-    groups: dict[str, list[DrawnCell]] = {}
-    for cell in cells:
-        groups.setdefault(cell.scenario.id, []).append(cell)
-    return list(groups.values())
+    return list(grouped((cell.scenario.id, cell) for cell in cells).values())
+
+
+def trials_of(cells: Sequence[DrawnCell]) -> list[Trial]:
+    """Return the trials of all these cells."""
+    return [trial for cell in cells for trial in cell.trials]
 
 
 def one_world(results: Results) -> bool:
@@ -115,29 +131,24 @@ def one_world(results: Results) -> bool:
     return all(one.world == first.world and one.world_seeds == first.world_seeds for one in results.study.scenarios)
 
 
-def several_baselines(trials: Sequence[Trial]) -> bool:
+def several_baselines(trials: Trials) -> bool:
     """Is the baseline another one in every trial: learnt from the trial's own log, or of its own world?"""
-    return trials[0].log_episodes is not None or len({trial.optimum for trial in trials}) > 1
+    return trials[0].log_episodes is not None or len(set(column(trials, "optimum"))) > 1
 
 
-def baselines(trials: Sequence[Trial]) -> Floats:
-    """Return the value of the baseline of each trial; trials of the same number have the same baseline."""
-    return np.array(list({trial.trial: trial.baseline for trial in trials}.values()))
+def by_trial(trials: Trials, of: Of) -> Floats:
+    """Return one value for each number of a trial: trials of the same number have the same scenario."""
+    numbers = dict(zip(column(trials, "trial"), column(trials, of), strict=True))
+    return np.array(list(numbers.values()))
 
 
-def mean_baseline(trials: Sequence[Trial]) -> float:
-    """Return the value of the baseline; where there are several, the mean over trials."""
-    values = baselines(trials)
-    return float(values.mean()) if several_baselines(trials) else float(values[0])
+def level(trials: Trials, of: Of) -> float:
+    """Return a value that is the same in all trials; where there are several, the mean over trials."""
+    values = by_trial(trials, of)
+    return float(values[0] if (values == values[0]).all() else values.mean())
 
 
-def mean_optimum(trials: Sequence[Trial]) -> float:
-    """Return the value of the best policy; where trials are in several worlds, the mean over trials."""
-    values = {trial.trial: trial.optimum for trial in trials}.values()
-    return next(iter(values)) if len(set(values)) == 1 else float(np.mean(list(values)))
-
-
-def bins_of(trials: Sequence[Trial], axis: str) -> tuple[Ints, Ints, Ints]:
+def bins_of(trials: Trials, axis: str) -> tuple[Ints, Ints, Ints]:
     """Return the first episode and the end of each point to draw, and the bin at which it begins.
 
     There are at most MOST_POINTS. Bins that are too many are pooled: equally many each, or, on a logarithmic axis, more
@@ -167,49 +178,59 @@ def pool(values: Floats, weights: Ints, groups: Ints) -> Floats:
 def figure_of(results: Results, height: float, more: str = "") -> "Figure":
     """Return a figure with its heading: the study, how many trials, what is missing, and what is NOT CERTIFIED."""
     study = results.study
-    trials = [trial for some in results.trials.values() for trial in some]
-    wanted = len(study.cells) * study.trials
     facts = [more] if more else []
     facts.append("1 trial per cell" if study.trials == 1 else f"{study.trials} trials per cell")
     if study.size == "quick":
         facts.append("quick")
-    if len(trials) < wanted:
-        facts.append(f"{wanted - len(trials):,} of {wanted:,} trials are missing")
+    if results.missing > 0:
+        facts.append(f"{results.missing:,} of {len(study.cells) * study.trials:,} trials are missing")
     lines = [*in_lines(study.title, HEADING), *in_lines("; ".join(facts), HEADING)]
+    trials = [trial for some in results.trials.values() for trial in some]
     scaled = {trial.label: trial.promise.why_uncertified for trial in trials if is_uncertified(trial)}
     if scaled:
         agents = "; ".join(f"{label} ({why})" for label, why in scaled.items())
         lines += in_lines(f"{UNCERTIFIED}: {agents}", HEADING)
     figure = new_figure(WIDTH, height + 0.2 * len(lines))
-    figure.suptitle("\n".join(lines), fontsize=LARGE)
+    figure.suptitle("\n".join(lines))
     return figure
 
 
-def laid_out(figure: "Figure") -> "Figure":
-    """Return the finished figure with its layout fixed: a second layout would differ slightly from the first."""
-    finished(figure)
-    with missing_letters_allowed():
-        figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    return figure
+def picture(plot: "Callable[[Results], Figure | str]") -> "Callable[[Results], Figure]":
+    """Give a figure our style, and end it with its layout fixed: a second layout would differ slightly from the first.
 
+    A plot returns its figure, or, in words, why there is nothing to draw: then that is the picture. Results without
+    any trial are refused.
+    """
 
-def figure_of_nothing(results: Results, why: str) -> "Figure":
-    """Return a picture that says why there is nothing to draw, in results that have trials."""
-    drawn_cells(results)  # it refuses results without any
-    figure = figure_of(results, 0.8)
-    figure.text(0.5, 0.3, why, ha="center", va="center", fontsize=LARGE)
-    return laid_out(figure)
+    @wraps(plot)
+    def drawn(results: Results) -> "Figure":
+        from matplotlib import rc_context
+
+        drawn_cells(results)
+        with rc_context(STYLE):
+            figure = plot(results)
+            if isinstance(figure, str):
+                why, figure = figure, figure_of(results, 0.8)
+                figure.text(0.5, 0.3, why, ha="center", va="center", fontsize=LARGE)
+            for axes in figure.axes:
+                axes.tick_params(labelsize=SMALL)  # in the style it would be forgotten when the picture is written
+            finished(figure)
+            with missing_letters_allowed():
+                figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+        return figure
+
+    return drawn
 
 
 def axes_by_scenario(results: Results, ylabel: str) -> tuple["Figure", list[tuple["Axes", list[DrawnCell]]]]:
     """Return large axes, two per row, each with the cells of a scenario."""
     several = by_scenario(drawn_cells(results))
     lines = max(map(len, several)) + 1
-    headings = [cells[0].heading for cells in several]
+    headings = [cells[0].scenario.heading for cells in several]
     figure, grid = two_per_row(results, headings, ylabel, 3.2 + 0.15 * max(lines, 3), one_world(results))
     for axes in grid:
-        axes.set_xlabel("episode", fontsize=MEDIUM)
+        axes.set_xlabel("episode")
         thousands(axes.yaxis)
     return figure, list(zip(grid, several, strict=True))
 
@@ -225,9 +246,9 @@ def two_per_row(
     for axes in grid[len(titles) :]:
         axes.remove()
     for i, (axes, title) in enumerate(zip(grid, titles, strict=False)):
-        axes.set_title("\n".join(in_lines(title, 120 // columns)), fontsize=LARGE)
+        axes.set_title("\n".join(in_lines(title, 120 // columns)))
         if i % columns == 0:
-            axes.set_ylabel(ylabel, fontsize=MEDIUM)
+            axes.set_ylabel(ylabel)
     return figure, grid[: len(titles)]
 
 
@@ -244,15 +265,12 @@ def axes_by_cell(
     grid = figure.subplots(rows, columns, squeeze=False, sharey=sharey)
     used: list[tuple[Axes, DrawnCell]] = []
     named: set[int] = set()  # rows whose agent is named, at the first axes that is not empty
-    for i in range(rows * columns):
-        row, column = divmod(i, columns)
+    for (row, place), axes in np.ndenumerate(grid):
         block, line = divmod(row, len(numbers))
-        axes = grid[row, column]
-        at = block * columns + column
-        mine = several[at] if at < len(several) else []
+        mine = dict(enumerate(several)).get(block * columns + place, [])
         cell = next((cell for cell in mine if cell.number == numbers[line]), None)
         if line == 0 and mine:
-            axes.set_title("\n".join(in_lines(mine[0].heading, 135 // columns)), fontsize=MEDIUM)
+            axes.set_title("\n".join(in_lines(mine[0].scenario.heading, 135 // columns)), fontsize=MEDIUM)
         if line == len(numbers) - 1 and mine:
             axes.set_xlabel("episode", fontsize=SMALL)
         if cell is None:
@@ -268,13 +286,14 @@ def axes_by_cell(
 
 def _name_row(axes: "Axes", label: str, flat: bool) -> None:
     """Name an agent at the left of its axes: beside flat axes, along others."""
-    axes.set_ylabel(
-        "\n".join(in_lines(label, 18 if flat else 30)),
-        fontsize=SMALL,
-        rotation=0 if flat else 90,
-        ha="right" if flat else "center",
-        va="center" if flat else "bottom",
-    )
+    axes.set_ylabel("\n".join(in_lines(label, 18 if flat else 30)), fontsize=SMALL)
+    if flat:
+        axes.yaxis.label.set(rotation=0, ha="right", va="center")
+
+
+def legend_of_all(figure: "Figure", handles: Sequence[Any], columns: int = 4) -> None:
+    """Put one legend below all axes."""
+    figure.legend(handles=list(handles), loc="outside lower center", ncols=columns)
 
 
 def draw_curve(
@@ -297,19 +316,18 @@ def draw_curve(
     return mean, low, high
 
 
-def draw_levels(axes: "Axes", trials: Sequence[Trial]) -> list[float]:
+def draw_levels(axes: "Axes", trials: Trials) -> list[float]:
     """Draw lines at the floor, the baseline and the optimum, and return where they are."""
-    floors = {trial.trial: trial.floor for trial in trials}
-    floor = trials[0].floor if len(set(floors.values())) == 1 else float(np.mean(list(floors.values())))
-    values = {"floor": floor, "baseline": mean_baseline(trials), "optimum": mean_optimum(trials)}
+    values = []
     for name, style in LEVELS.items():
-        label = f"{name} {values[name]:.4g}"
+        value = level(trials, name)
+        label = f"{name} {value:.4g}"
         if name == "baseline" and several_baselines(trials):
-            each = baselines(trials)
-            below = int((each < np.array(list(floors.values())) - VIOLATION_TOLERANCE).sum())
-            label += f" (mean of trials;\nbelow the floor in {below} of {len(each)})"
-        axes.axhline(values[name], color=GREY, ls=style, lw=1.0, zorder=10, label=label)
-    return list(values.values())
+            below = by_trial(trials, baseline_is_below)
+            label += f" (mean of trials;\nbelow the floor in {below.sum()} of {len(below)})"
+        axes.axhline(value, color=GREY, ls=style, lw=1.0, zorder=10, label=label)
+        values.append(value)
+    return values
 
 
 def limit(axes: "Axes", drawn: Sequence[tuple[Floats, Floats, Floats]], levels: Sequence[float]) -> None:
@@ -339,8 +357,6 @@ def episode_axis(axes: "Axes", cells: Sequence[DrawnCell], axis: str, first: flo
     else:
         axes.set_xlim(0, most)
     thousands(axes.xaxis)
-    axes.tick_params(labelsize=SMALL)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def thousands(axis: Any) -> None:
@@ -353,13 +369,11 @@ def thousands(axis: Any) -> None:
 
 def with_violations(cell: DrawnCell) -> str:
     """Return the words of the legend: the agent and its violations per run, mean over trials, all episodes counted."""
-    total = sum(trial.violations for trial in cell.trials)
+    total = sum(column(cell.trials, "violations"))
     mean = total / len(cell.trials)
     whole = mean >= 10.0 or total % len(cell.trials) == 0
     count = f"{mean:,.0f}" if whole else f"{mean:.2g}"
-    words = f"{count} violation" if count == "1" else f"{count} violations"
-    if total > 0:
-        words += " per run"
+    words = f"{count} violation{'' if count == '1' else 's'}{' per run' if total > 0 else ''}"
     gap = " " if len(cell.counted + words) < LEGEND - 2 else "\n"
     return f"{cell.counted}:{gap}{words}"
 
@@ -373,21 +387,19 @@ def legend_below(axes: "Axes", agents: int) -> None:
     assert figure is not None
     down = ScaledTranslation(0.0, -BELOW / 72.0, figure.dpi_scale_trans)
     handles, labels = axes.get_legend_handles_labels()
-    entries = list(zip(handles, ["\n".join(in_lines(label, LEGEND)) for label in labels], strict=True))
-    left, right = entries[:agents], entries[agents:]
-    none = (Line2D([], [], ls=""), "")
-    rows = max(len(left), len(right))
-    both = [column + [none] * (rows - len(column)) for column in (left, right)]
+    words = ["\n".join(in_lines(label, LEGEND)) for label in labels]
+    missing = len(handles) - 2 * agents  # entries on the left, or, if negative, on the right
+    at = agents if missing > 0 else len(handles)
+    handles[at:at] = [Line2D([], [], ls="")] * abs(missing)
+    words[at:at] = [""] * abs(missing)
     axes.legend(
-        [handle for column in both for handle, _ in column],
-        [label for column in both for _, label in column],
+        handles,
+        words,
         loc="upper left",
         bbox_to_anchor=(0.0, 0.0),
         bbox_transform=axes.transAxes + down,
         borderaxespad=0.0,
         ncols=2,
-        frameon=False,
-        fontsize=SMALL,
         columnspacing=1.0,
         handlelength=1.8,
     )
@@ -406,25 +418,24 @@ def number_cells(axes: "Axes", S: int, A: int) -> None:
         axis.set_ticks(np.arange(0, n, every) + 0.5, [str(i) for i in range(0, n, every)])
 
 
-def colour_of(h: int, H: int) -> Any:
+def colour_of(h: float, H: int) -> Any:
     """Return the colour of h: from yellow-green (0: the boldest) to dark violet (H: the baseline)."""
     from matplotlib import colormaps
 
     return colormaps["viridis"](0.85 * (1.0 - h / H))
 
 
-def h_handles(several: Sequence[int], shape: str, optimist: str, baseline: str, two: bool = False) -> list[Any]:
-    """Return legend entries for h = 0..H; where scenarios differ in H, or H is large, for its ends and between."""
+def h_handles(several: Sequence[int], shape: str, optimist: str, baseline: str) -> list[Any]:
+    """Return legend entries for h = 0..H; where scenarios differ in H, or H is large, for its ends and between.
+
+    Where there is no H, the two ends have no h.
+    """
     from matplotlib.lines import Line2D
 
-    def entry(h: int, H: int, name: str) -> Any:
-        return Line2D([], [], color=colour_of(h, H), lw=1.4, label=name)
-
-    if two:
-        return [entry(0, 1, optimist.strip(" ()")), entry(1, 1, baseline.strip(" ()"))]
-    H = max(several)
-    end = str(H) if min(several) == H else "H"
-    ends = entry(0, H, shape.format(0) + optimist), entry(H, H, shape.format(end) + baseline)
-    if min(several) == H and H < MOST_NAMED:
-        return [ends[0], *(entry(h, H, shape.format(h)) for h in range(1, H)), ends[1]]
-    return [ends[0], entry(H, 2 * H, "between"), ends[1]]
+    if several:
+        H, equal = max(several), min(several) == max(several)
+        names: dict[float, str] = {0: shape.format(0) + optimist, H: shape.format(H if equal else "H") + baseline}
+        names |= {h: shape.format(h) for h in range(1, H)} if equal and H < MOST_NAMED else {H / 2: "between"}
+    else:
+        H, names = 1, {0: optimist.strip(" ()"), 1: baseline.strip(" ()")}
+    return [Line2D([], [], color=colour_of(h, H), lw=1.4, label=names[h]) for h in sorted(names)]

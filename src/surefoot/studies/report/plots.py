@@ -7,7 +7,6 @@ is drawn, and no global style is touched. `FIGURES`, at the end, names every fig
 
 import html
 import io
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,11 +20,10 @@ from surefoot.errors import InvalidSetting
 from surefoot.model.transitions import MOST_IN_A_TABLE
 from surefoot.show.figures import missing_letters_allowed, require_target
 from surefoot.studies.analysis.stats import binomial_bounds
+from surefoot.studies.analysis.trials import column, count, grouped
 from surefoot.studies.report.axes import (
     GREY,
-    LARGE,
     LEVELS,
-    MEDIUM,
     SCENARIOS_PER_ROW,
     SMALL,
     DrawnCell,
@@ -39,19 +37,19 @@ from surefoot.studies.report.axes import (
     drawn_cells,
     episode_axis,
     figure_of,
-    figure_of_nothing,
     h_handles,
     in_lines,
-    laid_out,
     legend_below,
+    legend_of_all,
+    level,
     limit,
-    mean_baseline,
-    mean_optimum,
     number_cells,
     one_world,
+    picture,
     pool,
     several_baselines,
     thousands,
+    trials_of,
     with_floor,
     with_violations,
 )
@@ -67,81 +65,85 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 8  # axes beside each other in a picture of visits
 MOST_VECTOR_CELLS = 4000  # of a heat map; with more, the picture of it is smaller than its outlines
-PLAYED = "#B8B8B8"
+PLAYED, UPPER = "#B8B8B8", "#999999"
 # Baseline, mixture, optimistic: dark, middle and light, so that they differ in grey as well; Okabe and Ito's hues.
 EXITS = ("#0B3C6F", "#D55E00", "#F0E442")
 
 
+@picture
 def plot_return(results: Results) -> "Figure":
     """Draw the expected return per episode, with floor, baseline and optimum; violations in the legends."""
     figure, grid = axes_by_scenario(results, "expected return per episode")
     # A bin stands at its middle; on a logarithmic axis episode 0 is the first.
     shift = 0.5 if results.study.axis == "log" else 0.0
     for axes, cells in grid:
-        bins = [bins_of(cell.trials, results.study.axis) for cell in cells]
-        drawn = []
-        for cell, (first, end, groups) in zip(cells, bins, strict=True):
+        drawn, begins = [], []
+        for cell in cells:
+            first, end, groups = bins_of(cell.trials, results.study.axis)
             curves = [pool(trial.curve_mean, trial.curve_episodes, groups) for trial in cell.trials]
             drawn.append(draw_curve(axes, cell, (first + end) / 2 + shift, np.array(curves), with_violations(cell)))
-        levels = draw_levels(axes, [trial for cell in cells for trial in cell.trials])
-        limit(axes, drawn, levels)
-        episode_axis(axes, cells, results.study.axis, min(float(first[0] + end[0]) / 2 + 0.5 for first, end, _ in bins))
+            begins.append(float(first[0] + end[0]) / 2 + 0.5)
+        limit(axes, drawn, draw_levels(axes, trials_of(cells)))
+        episode_axis(axes, cells, results.study.axis, min(begins))
         legend_below(axes, len(cells))
-    return laid_out(figure)
+    return figure
 
 
+@picture
 def plot_regret(results: Results) -> "Figure":
     """Draw the cumulative regret, and that of the baseline alone."""
     figure, grid = axes_by_scenario(results, "regret so far, in return")
     for axes, cells in grid:
-        drawn, lowest = [], math.inf
+        drawn, begins = [], []
         for cell in cells:
             _, end, groups = bins_of(cell.trials, results.study.axis)
-            last = np.append(groups[1:], len(cell.trials[0].curve_regret)) - 1
-            curves = np.array([trial.curve_regret[last] for trial in cell.trials])
+            curves = np.array([trial.curve_regret[_last(cell, groups)] for trial in cell.trials])
             drawn.append(draw_curve(axes, cell, end, curves, cell.counted))
-            lowest = min(lowest, float(end[0]))
-        trials = [trial for cell in cells for trial in cell.trials]
-        most = max(trial.episodes for trial in trials)
+            begins.append(float(end[0]))
+        trials = trials_of(cells)
+        most = max(column(trials, "episodes"))
         # Points by equal factors: a linear axis needs two of them, a logarithmic one many.
-        k = np.geomspace(lowest, most, 60)
-        loss = mean_optimum(trials) - mean_baseline(trials)
+        k = np.geomspace(min(begins), most, 60)
+        loss = level(trials, "optimum") - level(trials, "baseline")
         label = "baseline alone (mean of trials)" if several_baselines(trials) else "baseline alone"
         axes.plot(k, loss * k, color=GREY, ls="-.", lw=1.0, zorder=10, label=label)
         if results.study.axis == "log":
             _limit_by_factors(axes, [mean for mean, _, _ in drawn], loss * most)
         else:
             limit(axes, drawn, [0.0, loss * most])
-        episode_axis(axes, cells, results.study.axis, lowest)
+        episode_axis(axes, cells, results.study.axis, min(begins))
         legend_below(axes, len(cells))
-    return laid_out(figure)
+    return figure
+
+
+def _last(cell: DrawnCell, groups: Ints) -> Ints:
+    """Return the last bin of each point."""
+    return np.append(groups[1:], len(cell.trials[0].curve_episode)) - 1
 
 
 def _limit_by_factors(axes: "Axes", means: Sequence[Floats], most: float) -> None:
     """Set a logarithmic axis of regret to fit all means that are above 0, and the most that the baseline has."""
     axes.set_yscale("log")
-    positive = [mean[mean > 0] for mean in means]
-    ends = [*(side for mean in positive if len(mean) for side in (mean.min(), mean.max())), most]
-    ends = [end for end in ends if end > 0]
-    if ends:
-        axes.set_ylim(min(ends) / 2, max(ends) * 2)
+    values = np.append(np.concatenate(means), most)
+    positive = values[values > 0]
+    if len(positive):
+        axes.set_ylim(positive.min() / 2, positive.max() * 2)
     thousands(axes.yaxis)
 
 
+@picture
 def plot_ribbon(results: Results) -> "Figure":
     """Draw which exit was taken: shares of baseline, mixture and optimistic over the episodes."""
     from matplotlib.patches import Patch
 
     figure, grid = axes_by_cell(results, drawn_cells(results), row_height=0.62, sharey=True)
     for axes, cell in grid:
-        trial = cell.trials[0]
         first, end, groups = bins_of(cell.trials, results.study.axis)
-        sources = np.mean([some.curve_sources for some in cell.trials], axis=0)
-        shares = np.add.reduceat(sources, groups, axis=0)
+        shares = np.add.reduceat(cell.mean("curve_sources"), groups, axis=0)
         shares /= shares.sum(axis=1, keepdims=True)
         # Stretches without a change are one piece.
         begins = np.append(0, 1 + np.flatnonzero((np.diff(shares, axis=0) != 0.0).any(axis=1)))
-        edges = np.append(first[begins], trial.episodes) + (1 if results.study.axis == "log" else 0)
+        edges = np.append(first[begins], cell.trials[0].episodes) + (1 if results.study.axis == "log" else 0)
         tops = np.vstack([np.zeros(len(begins)), np.cumsum(shares[begins], axis=1).T])
         tops = np.hstack([tops, tops[:, -1:]])
         for i, colour in enumerate(EXITS):
@@ -149,69 +151,63 @@ def plot_ribbon(results: Results) -> "Figure":
         axes.set_ylim(0, 1)
         axes.set_yticks([])
         episode_axis(axes, [cell], results.study.axis, float(end[0]) / 2 + 0.5)
-        axes.spines[["left"]].set_visible(False)
-    figure.legend(
-        handles=[Patch(color=colour, label=name) for colour, name in zip(EXITS, SOURCES, strict=True)],
-        loc="outside lower center",
-        ncols=3,
-        frameon=False,
-        fontsize=MEDIUM,
-    )
-    return laid_out(figure)
+        axes.spines["left"].set_visible(False)
+    patches = [Patch(color=colour, label=name) for colour, name in zip(EXITS, SOURCES, strict=True)]
+    legend_of_all(figure, patches, 3)
+    return figure
 
 
-def plot_certificates(results: Results) -> "Figure":
+@picture
+def plot_certificates(results: Results) -> "Figure | str":
     """Draw what the data prove of the candidates, against the floor; agents with a floor only."""
     from matplotlib.lines import Line2D
 
-    cells = with_floor(drawn_cells(results))
+    cells = with_floor(results)
     if not cells:
-        return figure_of_nothing(results, "No agent of this study promises a floor: there are no certificates to draw.")
+        return "No agent of this study promises a floor: there are no certificates to draw."
     figure, grid = axes_by_cell(results, cells, row_height=2.2, sharey=one_world(results))
     shift = 1.0 if results.study.axis == "log" else 0.0
     for axes, cell in grid:
         H = cell.trials[0].H
-        k, lower, upper, candidates = traces(cell.trials)
-        x, drawn = k + shift, by_h0(candidates, H, cell.trials[0].S)
+        lower, upper, candidates = traces(cell)
+        x, drawn = cell.trials[0].trace_episode + shift, by_h0(candidates, H, cell.trials[0].S)
         for h0, values in drawn.items():
             axes.plot(x, values, color=colour_of(h0, H), lw=0.9, zorder=3)
-        axes.plot(x, upper, color="#999999", lw=0.9, zorder=1)
+        axes.plot(x, upper, color=UPPER, lw=0.9, zorder=1)
         axes.plot(x, lower, color=PLAYED, lw=3.6, zorder=2)
-        levels = draw_levels(axes, list(cell.trials))
+        levels = draw_levels(axes, cell.trials)
         episode_axis(axes, [cell], results.study.axis, float(x[0]))
         # The upper value begins at the most that can be paid, often far above: it comes in from there.
         low = min(*levels, *(float(values.min()) for values in drawn.values()), float(lower.min()))
         limit(axes, [], [low, min(float(upper.max()), max(levels) + 0.35 * (max(levels) - low))])
-    several = [H for H in (h_of(cell.trials[0]) for cell in cells) if H is not None]
+    # Where no agent has a candidate for every h0, it has two, or one.
+    several = [cell.trials[0].H for cell in cells if cell.trials[0].trace_candidates.shape[1] == cell.trials[0].H + 1]
     handles = [
         Line2D([], [], color=PLAYED, lw=3.6, label="lower value of what would be played"),
-        *h_handles(several, "h0 = {}", optimist=" (optimistic)", baseline=" (baseline)", two=not several),
-        Line2D([], [], color="#999999", lw=0.9, label="upper value: no policy is worth more"),
+        *h_handles(several, "h0 = {}", optimist=" (optimistic)", baseline=" (baseline)"),
+        Line2D([], [], color=UPPER, lw=0.9, label="upper value: no policy is worth more"),
         *(Line2D([], [], color=GREY, ls=style, lw=1.0, label=name) for name, style in LEVELS.items()),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=SMALL)
-    figure.supylabel("return", fontsize=MEDIUM)
-    return laid_out(figure)
+    legend_of_all(figure, handles)
+    figure.supylabel("return")
+    return figure
 
 
-def traces(trials: Sequence[Trial]) -> tuple[Ints, Floats, Floats, Floats]:
-    """Return the checkpoints, and the means of lower, upper and candidates (checkpoints, candidates) there.
+def traces(cell: DrawnCell) -> tuple[Floats, Floats, Floats]:
+    """Return the means of lower, upper and candidates (checkpoints, candidates) at the first trial's checkpoints.
 
-    Trials whose checkpoints are not the same (blocks of other lengths) are interpolated at those of the first.
+    Trials whose checkpoints are not the same (blocks of other lengths) are interpolated there.
     """
-    k = trials[0].trace_episode
+    k = cell.trials[0].trace_episode
 
-    def at(trial: Trial, values: Floats) -> Floats:
-        same = np.array_equal(trial.trace_episode, k)
-        return values if same else np.interp(k, trial.trace_episode, values)
+    def at_checkpoints(trial: Trial) -> Floats:
+        known = np.column_stack([trial.trace_lower, trial.trace_upper, trial.trace_candidates])
+        if np.array_equal(trial.trace_episode, k):
+            return known
+        return np.column_stack([np.interp(k, trial.trace_episode, values) for values in known.T])
 
-    lower = np.mean([at(trial, trial.trace_lower) for trial in trials], axis=0)
-    upper = np.mean([at(trial, trial.trace_upper) for trial in trials], axis=0)
-    columns = [
-        np.mean([at(trial, trial.trace_candidates[:, c]) for trial in trials], axis=0)
-        for c in range(trials[0].trace_candidates.shape[1])
-    ]
-    return k, lower, upper, np.column_stack(columns) if columns else np.zeros((len(k), 0))
+    means = cell.mean(at_checkpoints)
+    return means[:, 0], means[:, 1], means[:, 2:]
 
 
 def by_h0(candidates: Floats, H: int, S: int) -> dict[int, Floats]:
@@ -220,26 +216,21 @@ def by_h0(candidates: Floats, H: int, S: int) -> dict[int, Floats]:
     With many states these are the ends and the first splice: other splices need not be bounded (docs/scaling.md), and
     then have the lowest possible value, which says nothing of them.
     """
-    n = candidates.shape[1]
-    h0 = {H + 1: list(range(H + 1)), 2: [0, H]}.get(n, [])
-    known = dict(zip(h0, candidates.T, strict=True)) if h0 else {}
+    h0 = {H + 1: list(range(H + 1)), 2: [0, H]}.get(candidates.shape[1], [])
+    known = dict(zip(h0, candidates.T, strict=False))
     return known if S <= MOST_IN_A_TABLE else {h: known[h] for h in known if h in (0, 1, H)}
 
 
-def h_of(trial: Trial) -> int | None:
-    """Return H where the agent has a candidate for every h0; None where it has two, or one."""
-    return trial.H if trial.trace_candidates.shape[1] == trial.H + 1 else None
-
-
+@picture
 def plot_coverage(results: Results) -> "Figure":
     """Draw the visits of every pair at the end, in the first scenario that has trials; hatched: none in any trial."""
     from matplotlib.colors import LogNorm
 
     cells = by_scenario(drawn_cells(results))[0]
-    means = [np.mean([trial.n_sa for trial in cell.trials], axis=0) for cell in cells]
+    means = [cell.mean("n_sa") for cell in cells]
     columns = min(MOST_STEPS, max(len(mean) for mean in means))
     S, A = means[0].shape[1:]
-    figure = figure_of(results, 1.0 + len(cells) * min(2.2, max(1.1, 0.8 + 0.12 * S)), cells[0].heading)
+    figure = figure_of(results, 1.0 + len(cells) * min(2.2, max(1.1, 0.8 + 0.12 * S)), cells[0].scenario.heading)
     grid = figure.subplots(len(cells), columns, squeeze=False)
     seen = np.concatenate([mean[mean > 0] for mean in means])
     norm = LogNorm(seen.min(), max(seen.max(), seen.min() * 1.01))
@@ -259,8 +250,7 @@ def plot_coverage(results: Results) -> "Figure":
                 axes.set_xlabel("action", fontsize=SMALL)
     bar = figure.colorbar(mesh, ax=list(figure.axes), shrink=0.8, aspect=30, pad=0.01)
     bar.set_label("visits (mean over trials); hatched: none", fontsize=SMALL)
-    bar.ax.tick_params(labelsize=SMALL)
-    return laid_out(figure)
+    return figure
 
 
 def _draw_visits(axes: "Axes", visits: Floats, norm: Any, rasterized: bool) -> Any:
@@ -270,23 +260,24 @@ def _draw_visits(axes: "Axes", visits: Floats, norm: Any, rasterized: bool) -> A
     mesh = axes.pcolormesh(shown, norm=norm, cmap="viridis", edgecolors="face", linewidth=0.3)
     mesh.set_rasterized(rasterized)
     number_cells(axes, *visits.shape)
-    axes.tick_params(labelsize=SMALL, length=2)
+    axes.spines[:].set_visible(True)
+    axes.tick_params(length=2)
     return mesh
 
 
-def plot_by_h(results: Results) -> "Figure":
+@picture
+def plot_by_h(results: Results) -> "Figure | str":
     """Draw the episodes so far at each h, from 0 (optimistic) to H (the baseline); agents with a floor only."""
-    cells = with_floor(drawn_cells(results))
+    cells = with_floor(results)
     if not cells:
-        return figure_of_nothing(results, "No agent of this study promises a floor: there is no h to count.")
-    same = len({cell.trials[0].episodes for cell in cells}) == 1
+        return "No agent of this study promises a floor: there is no h to count."
+    same = len(set(column(trials_of(cells), "episodes"))) == 1
     figure, grid = axes_by_cell(results, cells, row_height=2.2, sharey=same)
     log = results.study.axis == "log"
     for axes, cell in grid:
         H = cell.trials[0].H
         _, end, groups = bins_of(cell.trials, results.study.axis)
-        last = np.append(groups[1:], len(cell.trials[0].curve_episode)) - 1
-        so_far = np.mean([np.cumsum(trial.curve_by_h, axis=0)[last] for trial in cell.trials], axis=0)
+        so_far = np.cumsum(cell.mean("curve_by_h"), axis=0)[_last(cell, groups)]
         for h in range(H + 1):
             counts = np.where(so_far[:, h] > 0, so_far[:, h], np.nan) if log else so_far[:, h]
             axes.plot(end, counts, color=colour_of(h, H), lw=1.6, zorder=4 if h == 0 else 3)
@@ -294,50 +285,44 @@ def plot_by_h(results: Results) -> "Figure":
             axes.set_yscale("log")
         episode_axis(axes, [cell], results.study.axis, float(end[0]))
         thousands(axes.yaxis)
-    handles = h_handles(
-        [cell.trials[0].H for cell in cells], "h = {}", " (optimistic)", " (baseline, or mixed with it)"
-    )
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=SMALL)
-    figure.supylabel("episodes so far", fontsize=MEDIUM)
-    return laid_out(figure)
+    several = [cell.trials[0].H for cell in cells]
+    legend_of_all(figure, h_handles(several, "h = {}", " (optimistic)", " (baseline, or mixed with it)"))
+    figure.supylabel("episodes so far")
+    return figure
 
 
-def plot_violations(results: Results) -> "Figure":
+@picture
+def plot_violations(results: Results) -> "Figure | str":
     """Draw violations per run, and runs that violate, against the number of episodes in the log."""
     series = log_series([cell for cell in drawn_cells(results) if cell.scenario.log is not None])
     if not series:
-        return figure_of_nothing(
-            results, "No scenario of this study has a log: there is nothing to draw violations against."
-        )
+        return "No scenario of this study has a log: there is nothing to draw violations against."
     figure = figure_of(results, 1.2 + 3.4 * len(series))
     rows = figure.subplots(len(series), 2, squeeze=False)
+    handles: dict[str, Any] = {}
     for (left, right), (title, cells) in zip(rows, series.items(), strict=True):
-        numbers = list(dict.fromkeys(cell.number for cell in cells))
-        for i, number in enumerate(numbers):
-            mine = sorted((cell for cell in cells if cell.number == number), key=log_size)
-            _draw_violations(left, right, mine, 1.06 ** (i - (len(numbers) - 1) / 2))
+        by_agent = grouped((cell.number, cell) for cell in cells)
+        for i, mine in enumerate(by_agent.values()):
+            # Moved by a factor, so that agents do not hide each other.
+            _draw_violations(left, right, sorted(mine, key=log_size), 1.06 ** (i - (len(by_agent) - 1) / 2))
         _dress_violations(left, right, cells)
-        left.set_title(title, fontsize=LARGE, loc="left")
-    named = [row[0].get_legend_handles_labels() for row in rows]
-    handles = {label: handle for some in named for handle, label in zip(*some, strict=True)}
-    figure.legend(
-        list(handles.values()), list(handles), loc="outside lower center", ncols=3, frameon=False, fontsize=SMALL
-    )
-    return laid_out(figure)
+        left.set_title(title, loc="left")
+        handles |= {handle.get_label(): handle for handle in left.get_legend_handles_labels()[0]}
+    legend_of_all(figure, list(handles.values()), 3)
+    return figure
 
 
 def _draw_violations(left: "Axes", right: "Axes", cells: Sequence[DrawnCell], beside: float) -> None:
-    """Draw one agent, moved by the factor `beside` so that agents do not hide each other."""
+    """Draw one agent: its violations, and the runs that have any."""
     x = beside * np.array([log_size(cell) for cell in cells], dtype=np.float64)
-    violations = [[trial.violations for trial in cell.trials] for cell in cells]
     colour, points = cells[0].colour, f"{cells[0].marker}-"
-    left.plot(x, [np.mean(some) for some in violations], points, color=colour, ms=4, lw=1.2, label=cells[0].label)
-    every = [(size, n) for size, some in zip(x, violations, strict=True) for n in some]
+    means = [cell.mean("violations") for cell in cells]
+    left.plot(x, means, points, color=colour, ms=4, lw=1.2, label=cells[0].label)
+    every = [(size, trial.violations) for size, cell in zip(x, cells, strict=True) for trial in cell.trials]
     left.plot(*np.array(every).T, "o", color=colour, ms=2.5, alpha=0.3, mec="none")
-    bad = [sum(n > 0 for n in some) for some in violations]
-    shares = np.array([k / len(some) for k, some in zip(bad, violations, strict=True)])
-    bounds = np.array([binomial_bounds(k, len(some)) for k, some in zip(bad, violations, strict=True)]).T
-    errors = np.abs(bounds - shares)
+    bad = [(count(cell.trials, "violations"), len(cell.trials)) for cell in cells]
+    shares = np.array([k / n for k, n in bad])
+    errors = np.abs(np.array([binomial_bounds(k, n) for k, n in bad]).T - shares)
     right.errorbar(x, shares, yerr=errors, fmt=points, color=colour, ms=4, lw=1.2, elinewidth=0.9, capsize=2)
 
 
@@ -346,21 +331,19 @@ def _dress_violations(left: "Axes", right: "Axes", cells: Sequence[DrawnCell]) -
     from matplotlib.ticker import PercentFormatter
 
     left.set_yscale("symlog", linthresh=1.0)
-    left.set_ylim(-0.3, max(10.0, 2.0 * max(trial.violations for cell in cells for trial in cell.trials)))
-    left.set_ylabel("violations per run (dots: single runs)", fontsize=MEDIUM)
+    left.set_ylim(-0.3, max(10.0, 2.0 * max(column(trials_of(cells), "violations"))))
+    left.set_ylabel("violations per run (dots: single runs)")
     right.set_ylim(-0.04, 1.04)
     right.yaxis.set_major_formatter(PercentFormatter(1.0))
-    right.set_ylabel("runs that violate, with exact 95 % bounds", fontsize=MEDIUM)
+    right.set_ylabel("runs that violate, with exact 95 % bounds")
     sizes = sorted({log_size(cell) for cell in cells})
     for axes in (left, right):
         axes.set_xscale("log")
         if len(sizes) <= SCENARIOS_PER_ROW * 2:
             axes.set_xticks(sizes)
             axes.minorticks_off()
-        axes.set_xlabel("episodes in the log", fontsize=MEDIUM)
+        axes.set_xlabel("episodes in the log")
         thousands(axes.xaxis)
-        axes.tick_params(labelsize=SMALL)
-        axes.spines[["top", "right"]].set_visible(False)
     thousands(left.yaxis)
 
 
@@ -372,26 +355,24 @@ def log_size(cell: DrawnCell) -> int:
 def log_series(cells: Sequence[DrawnCell]) -> dict[str, list[DrawnCell]]:
     """Return the cells that differ in the size of their log only, by what they have in common and others have not."""
     facts = [_facts_but_size(cell.scenario) for cell in cells]
-    distinct = [key for key in (facts[0] if facts else ()) if len({some[key] for some in facts}) > 1]
-    series: dict[str, list[DrawnCell]] = {}
-    for cell, some in zip(cells, facts, strict=True):
-        series.setdefault(", ".join(some[key] for key in distinct if some[key]), []).append(cell)
-    return series
+    distinct = [i for i, found in enumerate(zip(*facts, strict=True)) if len(set(found)) > 1]
+    titles = [", ".join(some[i] for i in distinct if some[i]) for some in facts]
+    return grouped(zip(titles, cells, strict=True))
 
 
-def _facts_but_size(scenario: Scenario) -> dict[str, str]:
+def _facts_but_size(scenario: Scenario) -> tuple[str, ...]:
     """Return all of a scenario with a log but the size of the log, in words."""
     log = scenario.log
     assert log is not None
     world = ", ".join(f"{key} = {value}" for key, value in sizes_of(scenario).items())
     written = log.behaviour if isinstance(log.behaviour, str) else f"{log.behaviour[0]} = {log.behaviour[1]:g}"
-    return {
-        "world": f"{scenario.world['name']} ({world})" if world else str(scenario.world["name"]),
-        "behaviour": f"behaviour {written}",
-        "method": log.method,
-        "floor": f"floor {scenario.floor if isinstance(scenario.floor, str) else format(scenario.floor, 'g')}",
-        "episodes": f"{scenario.episodes:,} episodes" if scenario.episodes else "",
-    }
+    return (
+        f"{scenario.world['name']} ({world})" if world else str(scenario.world["name"]),
+        f"behaviour {written}",
+        log.method,
+        f"floor {scenario.floor if isinstance(scenario.floor, str) else format(scenario.floor, 'g')}",
+        f"{scenario.episodes:,} episodes" if scenario.episodes else "",
+    )
 
 
 def save_png(figure: "Figure", path: str | Path) -> Path:

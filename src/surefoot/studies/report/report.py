@@ -2,7 +2,7 @@
 
 Pictures come first: the verdict, then of each study its first figure, its claims (a line each, the numbers
 folded), its other figures and its tables; then what the promise presumes, how to run the studies again, and their
-files. Here is what it says; page.html.jinja and style.css say how it looks.
+files. Here is what is known; page.html.jinja writes it down, and style.css says how it looks.
 """
 
 import re
@@ -12,30 +12,26 @@ from operator import methodcaller
 from pathlib import Path
 from typing import NamedTuple
 
+from surefoot.agents.promise import UNCERTIFIED
 from surefoot.base.files import write_whole
 from surefoot.errors import InvalidSetting
+from surefoot.logs.methods import METHODS
 from surefoot.rivals.registry import AGENTS
-from surefoot.studies.analysis.claims import VERDICTS, Analysis, Verdict, analyse, tallies
+from surefoot.studies.analysis.claims import VERDICTS, Analysis, analyse, tallies
 from surefoot.studies.analysis.summary import promised_runs
-from surefoot.studies.analysis.trials import UNCERTIFIED
-from surefoot.studies.analysis.verdict import CERTIFIED, OverallVerdict, overall_verdict
-from surefoot.studies.report.tables import (
-    Note,
-    RowGroup,
-    StudyView,
-    Table,
-    TableCell,
-    TableRow,
-    agents_table,
-    comparisons_table,
-    plural,
-    results_table,
-    scenarios_table,
+from surefoot.studies.analysis.trials import (
+    is_uncertified,
+    premise_is_false,
+    promise_beside_truth,
+    promises_of,
 )
+from surefoot.studies.analysis.verdict import CERTIFIED, OverallVerdict, overall_verdict, plural
+from surefoot.studies.report.tables import Tag, columns, comparisons, result, sizes_of, tags
 from surefoot.studies.run.store import Results
 from surefoot.studies.spec.claims import DRAFT, OURS, PAPER
 from surefoot.studies.spec.library import GROUPS, packaged
-from surefoot.studies.spec.study import Study
+from surefoot.studies.spec.study import AgentSpec, Study
+from surefoot.worlds.registry import family
 
 COIN = "every episode's coin-averaged value"  # the scope of a promise that one episode's policy may miss
 HOLDS = {True: ("✓", "holds"), False: ("✗", "fails"), None: ("?", "unsure")}  # symbol and class of a claim's verdict
@@ -45,56 +41,6 @@ CLAIMED_BY = {  # the headings of claims, by their source
     OURS: "What we claim, and the paper does not",
 }
 SYMBOLS = {CERTIFIED: ("certified", "✓"), UNCERTIFIED: ("uncertified", "✗")}  # kind and symbol of a badge
-COLOURS = {
-    "certified": "good",
-    "uncertified": "bad",
-    "broken": "bad",
-    "nothing": "",
-}  # of the verdict, by its last badge
-BROKEN = "PROMISE BROKEN"
-ALWAYS_PRESUMED = (
-    "States, actions and steps are finite, and every episode has the same number H of steps.",
-    "The same state and action at the same step have the same transition probabilities in every episode.",
-    "Rewards are known, and lie in the range that the world states.",
-    "Floor and delta were fixed before the first episode.",
-)
-MEANING_OF_NUMBERS = (
-    "The floor is on the expected return of what is played, not on the return that one episode happens to bring.",
-    "delta is for each run of each agent by itself: of many runs together, more may fail.",
-    "Violations, regret and returns are exact because the simulator knows the world. Agents never see it: they see "
-    "counts.",
-)
-WORDS = (
-    "The floor is the lowest expected return that an episode may have.",
-    "The baseline is the policy that is there before learning, and is played until something better is known to be "
-    "above the floor.",
-    "Regret is how much more the best policy would have brought. V^b is the value of the baseline, V* that of the best "
-    "policy.",
-    "The optimistic policy is the one that is best if all that is not known yet is good.",
-    "A candidate plays the baseline for h0 steps, then the optimistic policy; a mixture combines two neighbouring "
-    "candidates.",
-)
-HOW_COMPUTED = (
-    "What the paper leaves open, what was chosen here, and what changes with another choice is a page of surefoot's "
-    "documentation, docs/reproduction/choices.md.",
-    "Trial i draws from child i of the study's seed and from nothing else: the number of workers, their order, and "
-    "more trials change nothing of what is here. The digest is of all that decides the numbers.",
-    "Intervals of means are Student's t intervals over trials at 95 %; of one trial there is none. They say how sure "
-    "the mean is, not how far single runs lie apart.",
-    "Shares of runs have exact bounds (Clopper and Pearson) at 95 %: one-sided where none or all of the runs count, "
-    "two-sided otherwise. That 0 of 10 runs went below the floor shows a share of at most 26 %; that it is at most "
-    "delta is proved, not measured.",
-    "An episode is below the floor if its exact expected return is more than 1e-12 (in units of 0 to H) below it.",
-    "A median is over all trials of a cell; what never happened counts as later than everything.",
-)
-
-
-class Badge(NamedTuple):
-    """A word of the verdict, in a colour and with a symbol."""
-
-    kind: str
-    symbol: str
-    word: str
 
 
 class Figure(NamedTuple):
@@ -105,41 +51,15 @@ class Figure(NamedTuple):
     caption: str
 
 
-class JudgedClaim(NamedTuple):
-    """A claim in one line, and the numbers that decide it."""
+class Part(NamedTuple):
+    """What the page shows of one study."""
 
-    symbol: str
-    kind: str  # of the verdict, a class of the style sheet
-    words: str
-    sentence: str
-    at_K: str
-    numbers: list[str]
-
-
-class ClaimGroup(NamedTuple):
-    """The claims of one source."""
-
-    heading: str
-    claims: list[JudgedClaim]
-
-
-class StudySection(NamedTuple):
-    """What the page shows of one study, in the order of the page."""
-
-    anchor: str
-    name: str
-    title: str
-    question: str
-    badges: list[Badge]
-    found: str
+    anchor: str  # of its section
+    study: Study
+    known: Analysis
+    verdict: OverallVerdict
     tallies: list[str]  # of its claims
-    figures: list[Figure]  # the first stands before the claims
-    claims: list[ClaimGroup]
-    results: Table
-    comparisons: Table | None
-    setting: str
-    scenarios: Table
-    agents: Table
+    figures: list[Figure]
     toml: str
 
 
@@ -156,14 +76,7 @@ def page(studies: Sequence[Results | Analysis]) -> str:
     if not studies:
         raise InvalidSetting("There are no results to report. Give at least one folder that `run` wrote.")
     analysed = [one if isinstance(one, Analysis) else analyse(one) for one in studies]
-    results = [one.results for one in analysed]
-    views = [
-        StudyView(f"study-{i}", one.results.study, one.results, one.results.study.cells, one.rows, one.verdicts)
-        for i, one in enumerate(analysed, 1)
-    ]
-    alone = len(views) == 1
-    verdict = overall_verdict(results, [one.rows for one in analysed])
-    badges = _badges(verdict)
+    parts = [_part(f"study-{i}", one) for i, one in enumerate(analysed, 1)]
     here = files("surefoot.studies.report")
     environment = jinja2.Environment(
         autoescape=True,
@@ -172,195 +85,61 @@ def page(studies: Sequence[Results | Analysis]) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    helpers = (columns, command, comparisons, family, plural, promises, result, sizes_of, tags, tallies)
+    environment.globals |= {helper.__name__: helper for helper in helpers}
+    environment.filters["promised_runs"] = promised_runs
     template = environment.from_string(here.joinpath("page.html.jinja").read_text(encoding="utf-8"))
     return template.render(
         style=here.joinpath("style.css").read_text(encoding="utf-8"),
-        title=results[0].study.title if alone else f"{len(results)} studies of learning above a floor",
-        alone=alone,
-        verdict=verdict,
-        badges=badges,
-        colour=COLOURS[badges[-1].kind],
-        meaning_first=verdict.word == UNCERTIFIED,  # what is not certified is said before anything that was found
-        tallies=tallies([one for view in views for one in view.verdicts]),
-        index=_index(views),
-        studies=[_section(view) for view in views],
-        after=_after(alone),
-        premises=_premises(views),
-        words=WORDS,
-        provenance=_provenance(views),
-        how_computed=HOW_COMPUTED,
+        parts=parts,
+        verdict=overall_verdict([one.results for one in analysed], [one.rows for one in analysed]),
+        verdicts=[verdict for one in analysed for verdict in one.verdicts],
+        agents=[(AGENTS[spec.agent], spec) for part in parts for spec in part.study.agents],
+        scenarios=[scenario for part in parts for scenario in part.study.scenarios],
+        rows=[row for one in analysed for row in one.rows],
+        algorithms=AGENTS,
+        methods=METHODS,
+        symbols=SYMBOLS,
+        claimed_by=CLAIMED_BY,
+        holds=HOLDS,
+        in_words=VERDICTS,
+        coin=COIN,
     )
 
 
-def _badges(verdict: OverallVerdict) -> list[Badge]:
-    """Return the word of a verdict with its symbol, and whether a promise was broken."""
-    kind, symbol = SYMBOLS.get(verdict.word, ("nothing", "○"))
-    return [Badge(kind, symbol, verdict.word), *([Badge("broken", "✗", BROKEN)] if verdict.alarms else [])]
+def _part(anchor: str, known: Analysis) -> Part:
+    """Return what the page shows of one study."""
+    verdict = overall_verdict([known.results], [known.rows])
+    study = known.results.study
+    return Part(anchor, study, known, verdict, tallies(known.verdicts), _figures(anchor, known), as_toml(study))
 
 
-def _after(alone: bool) -> dict[str, str]:
-    """Return the headings of what follows the studies, by anchor."""
-    return {
-        "premises": "What the promise presumes",
-        "words": "What the words mean",
-        "again": "To run it again",
-        "files": "The study's file" if alone else "The studies' files",
-    }
+def promises(results: Results, agent: AgentSpec) -> list[Tag]:
+    """Return each promise of an agent once, with the number of its runs where there are several.
+
+    It is bad where nothing is promised although it should be.
+    """
+    trials = [trial for scenario in results.study.scenarios for trial in results.of(scenario.id, agent.id)]
+    said = promises_of(trials, promise_beside_truth)
+    withdrawn = {promise_beside_truth(trial) for trial in trials if is_uncertified(trial) or premise_is_false(trial)}
+    counts = {words: f" ({times:,} {plural('run', times)})" if len(said) > 1 else "" for words, times in said.items()}
+    return [(f"{words}{times}", words in withdrawn) for words, times in counts.items()]
 
 
-def _section(view: StudyView) -> StudySection:
-    """Return what the page shows of one study: its verdict, its figures, its claims, its tables."""
-    study = view.study
-    verdict = overall_verdict([view.results], [view.rows])
-    return StudySection(
-        anchor=view.anchor,
-        name=study.name,
-        title=study.title,
-        question=study.question,
-        badges=_badges(verdict),
-        found=" ".join(verdict.found),
-        tallies=tallies(view.verdicts),
-        figures=_figures(view),
-        claims=_claims(view.verdicts),
-        results=results_table(view),
-        comparisons=comparisons_table(view),
-        setting=_setting(view),
-        scenarios=scenarios_table(view),
-        agents=agents_table(view),
-        toml=as_toml(study),
-    )
-
-
-def _claims(verdicts: Sequence[Verdict]) -> list[ClaimGroup]:
-    """Return the claims by who says them, each in a line."""
-    groups = {
-        heading: [
-            JudgedClaim(*HOLDS[one.holds], VERDICTS[one.holds], one.claim, one.at_K, one.numbers.split("; "))
-            for one in verdicts
-            if one.source == source
-        ]
-        for source, heading in CLAIMED_BY.items()
-    }
-    return [ClaimGroup(heading, claims) for heading, claims in groups.items() if claims]
-
-
-def _index(views: Sequence[StudyView]) -> Table:
-    """Return each study in a line, which leads to it."""
-    rows: list[TableRow] = []
-    for view in views:
-        verdict = overall_verdict([view.results], [view.rows])
-        tags = [] if verdict.word == CERTIFIED else [Note(verdict.word, bad=verdict.word == UNCERTIFIED)]
-        if verdict.alarms:
-            tags.append(Note(BROKEN, bad=True))
-        promised, broken = sum(map(promised_runs, view.rows)), sum(row["broken"] or 0 for row in view.rows)
-        claims = tallies(view.verdicts)
-        others = [row for row in view.rows if row["no_floor"] or row["not_certified"]]
-        below, runs = (sum(row[key] for row in others) for key in ("runs_below", "trials"))
-        rows.append(
-            [
-                TableCell(view.study.title, tags=tuple(tags), anchor=view.anchor),
-                TableCell(claims[0], small=tuple(claims[1:]), anchor=f"{view.anchor}-claims") if claims else "–",
-                f"{broken:,} of {promised:,}" if promised else "–",
-                f"{below:,} of {runs:,}" if runs else "–",
-            ]
-        )
-    headings = ("study", "claims", "promises broken", "others below the floor")
-    return Table(
-        "The studies. Others are runs that promise no floor, or are NOT CERTIFIED.",
-        headings,
-        frozenset({2, 3}),
-        [RowGroup("", rows)],
-        frozenset({1}),
-    )
-
-
-def _setting(view: StudyView) -> str:
-    """Return who runs where, how often and how long."""
-    study = view.study
-    lengths = sorted({cell.episodes for cell in view.cells})
-    spans = " to ".join(f"{episodes:,}" for episodes in dict.fromkeys((lengths[0], lengths[-1])))
-    agents, scenarios, runs = len(study.agents), len(study.scenarios), len(view.cells) * study.trials
-    return (
-        f"{agents} {plural('agent', agents)} in {scenarios} {plural('scenario', scenarios)}, {study.trials} "
-        f"{plural('trial', study.trials)} each: {runs:,} {plural('run', runs)} of {spans} episodes. Trials of "
-        "a scenario differ in their draws only, and trial i of every agent draws from the same random stream. "
-        f"delta = {study.delta:g}: each run's promise may fail with that probability at most. "
-        "Returns are in the world's units; values are exact, not sampled. Episodes count from 0."
-    )
-
-
-def _figures(view: StudyView) -> list[Figure]:
+def _figures(anchor: str, known: Analysis) -> list[Figure]:
     """Draw the figures. A screen reader reads the beginning of each caption."""
-    if not any(row["trials"] for row in view.rows) or not view.study.figures:
+    names = known.results.study.figures
+    if not any(row["trials"] for row in known.rows) or not names:
         return []
     from surefoot.studies.report.plots import FIGURES, save_svg  # matplotlib is slow to import
 
     drawn = []
-    for i, name in enumerate(view.study.figures, 1):
-        salt = f"{view.anchor.replace('study-', 's')}f{i}"  # ids begin with it, and are many: short
-        caption = FIGURES[name].caption
+    for i, name in enumerate(names, 1):
+        salt = f"{anchor.replace('study-', 's')}f{i}"  # ids begin with it, and are many: short
+        draw, caption = FIGURES[name]
         short = re.split(r"[.:;] ", caption, maxsplit=1)[0].rstrip(".")
-        drawn.append(Figure(f"Figure {i}.", save_svg(FIGURES[name].draw(view.results), salt, short), caption))
+        drawn.append(Figure(f"Figure {i}.", save_svg(draw(known.results), salt, short), caption))
     return drawn
-
-
-def _premises(views: Sequence[StudyView]) -> list[str]:
-    """Return what the promise rests on. What concerns one kind of agent is said where there is one."""
-    specs = [spec for view in views for spec in view.study.agents]
-    scenarios = [scenario for view in views for scenario in view.study.scenarios]
-    agents = [AGENTS[spec.agent] for spec in specs]
-    in_sum = ", ".join(dict.fromkeys(agent.name for agent in agents if agent.in_sum))
-    lines = list(ALWAYS_PRESUMED)
-    if any(scenario.log is None for scenario in scenarios):
-        lines.append(
-            "The baseline is above the floor. That is trusted, not proved, until data certify it: before that an "
-            "agent plays the baseline alone. Beside each promise stands how well the agent knows it beforehand: "
-            "certified by data, given to the agent (with the baseline's value), or unknown. Whether it is true is "
-            "known here, because the simulator knows the world; no promise rests on that."
-        )
-    if any(scenario.log is not None for scenario in scenarios):
-        lines.append(
-            "A baseline that was learnt from a log is trusted to be above the floor wherever the log's certificate "
-            "does not prove it. Half of delta is for that certificate, half for the agent; the log's episodes are "
-            "independent draws of one policy in the same world."
-        )
-    if any(agent.floor_scope == COIN for agent in agents):
-        lines.append(
-            "EpsMix tosses a coin at the start of an episode, and promises the coin-averaged value: the policy that "
-            "the coin selects may be below the floor."
-        )
-    if in_sum:
-        lines.append(
-            f"{in_sum}: what is promised is the sum of all episodes so far. Single episodes may be below the floor."
-        )
-    if any(row["knows_baseline_value"] for view in views for row in view.rows):
-        lines.append(
-            "Knows V^b: the agent was given the true value of the baseline. A promise that rests on this value is "
-            "trusted, not certified."
-        )
-    if any(spec.pooled is not False for spec in specs):
-        lines.append("Where counts are pooled over steps, the dynamics do not depend on the step.")
-    return [*lines, *MEANING_OF_NUMBERS]
-
-
-def _provenance(views: Sequence[StudyView]) -> Table:
-    """Return where the numbers come from."""
-    rows: list[TableRow] = []
-    for view in views:
-        study = view.study
-        versions = ", ".join(f"{name} {version}" for name, version in view.results.versions.items())
-        rows.append(
-            [
-                study.name,
-                TableCell(command(study), kind="command"),
-                str(study.seed),
-                study.size,
-                versions,
-                TableCell(study.digest, kind="code"),
-            ]
-        )
-    headings = ("study", "command", "seed", "size", "made with", "digest of the study (SHA-256)")
-    return Table("Where the numbers come from.", headings, frozenset({2}), [RowGroup("", rows)], frozenset({4, 5}))
 
 
 def command(study: Study) -> str:

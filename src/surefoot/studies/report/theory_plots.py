@@ -8,50 +8,36 @@ import numpy as np
 
 from surefoot.show.figures import COLOURS, MARKERS
 from surefoot.studies.analysis import theorem
-from surefoot.studies.analysis.judges import MIXERS
 from surefoot.studies.analysis.stats import PowerLaw, amount
-from surefoot.studies.analysis.theory import SIZES, Series, added, by_kappa, by_size, regret_at, setting_of
-from surefoot.studies.analysis.trials import label_of, median, optimistic_at, regret_of
-from surefoot.studies.report.axes import (
-    GREY,
-    MEDIUM,
-    SMALL,
-    figure_of_nothing,
-    laid_out,
-    legend_below,
-    thousands,
-    two_per_row,
-)
+from surefoot.studies.analysis.theory import SIZES, Series, by_kappa, by_size, regret_at, setting_of, total_added
+from surefoot.studies.analysis.trials import MIXERS, CellTrials, cells_of, grouped, median, optimistic_at
+from surefoot.studies.report.axes import GREY, legend_below, picture, thousands, two_per_row
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
-from surefoot.studies.spec.study import Cell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-def plot_growth(results: Results) -> "Figure":
+@picture
+def plot_growth(results: Results) -> "Figure | str":
     """Draw regret against K on logarithmic axes, the first optimistic episode marked, beside sqrt(H^3 S A K)."""
-    drawn: dict[str, list[Cell]] = {}
-    for cell in results.study.cells:
-        trials = results.trials.get(cell.id, ())
-        if trials and cell.agent.agent in MIXERS and median(trials, regret_of) > 0.0:
-            drawn.setdefault(cell.scenario.heading, []).append(cell)
+    cells = [one for one in cells_of(results, MIXERS) if median(one.trials, "regret") > 0.0]
+    drawn = grouped((one.scenario.heading, one) for one in cells)
     if not drawn:
-        return figure_of_nothing(results, "No run of StepMix or EpsMix has regret.")
+        return "No run of StepMix or EpsMix has regret."
     figure, grid = _axes(results, list(drawn), "regret so far, in return")
     for cells, axes in zip(drawn.values(), grid, strict=True):
-        for i, cell in enumerate(cells):
-            _draw_growth(axes, results.trials[cell.id], COLOURS[i])
-        it = setting_of(cells[0], results.trials[cells[0].id])
-        k = _moments(results.trials[cells[0].id][0])
-        order = [theorem.leading_order(it._replace(K=int(one))) for one in k]
+        for one, colour in zip(cells, COLOURS, strict=False):
+            _draw_growth(axes, one, colour)
+        it, k = setting_of(cells[0]), _moments(cells[0].trials[0])
+        order = [theorem.leading_order(it._replace(K=int(end))) for end in k]
         axes.plot(k, order, color=GREY, ls="--", lw=1.0, label="sqrt(H^3 S A K), without constants")
         axes.plot([], [], " ", label=f"the theorem's bound at the end: {theorem.regret_bound(it):.0e}")
-        axes.set_xlabel("K", fontsize=MEDIUM)
+        axes.set_xlabel("K")
         legend_below(axes, len(cells))
-    return laid_out(figure)
+    return figure
 
 
 def _moments(trial: Trial) -> np.ndarray:
@@ -59,39 +45,34 @@ def _moments(trial: Trial) -> np.ndarray:
     return np.geomspace(int(trial.curve_episodes[0]), trial.episodes, 60)
 
 
-def _draw_growth(axes: "Axes", trials: Sequence[Trial], colour: str) -> None:
+def _draw_growth(axes: "Axes", one: CellTrials, colour: str) -> None:
     """Draw the median regret of an agent, and where it is first optimistic; what is added after that in words."""
-    k, first = _moments(trials[0]), median(trials, optimistic_at)
-    label = label_of(trials)
+    k, first, after = _moments(one.trials[0]), median(one.trials, optimistic_at), total_added(one.trials)
+    label = one.label if after is None else f"{one.label}: {amount(after)} added after the first optimistic episode"
     if math.isfinite(first):
         axes.axvline(max(first, k[0]), color=colour, ls=":", lw=1.0)
-    if all(len(added(trial).k) for trial in trials):
-        after = amount(median(trials, lambda trial: added(trial).total))
-        label += f": {after} added after the first optimistic episode"
-    axes.plot(k, np.median(regret_at(trials, k), axis=0), color=colour, lw=1.4, label=label)
+    axes.plot(k, np.median(regret_at(one.trials, k), axis=0), color=colour, lw=1.4, label=label)
 
 
-def plot_exponents(results: Results) -> "Figure":
+@picture
+def plot_exponents(results: Results) -> "Figure | str":
     """Draw the episodes that are not optimistic against 1/kappa, H, S or A, with fits and the theorem's exponents."""
-    drawn: dict[tuple[str, str], list[Series]] = {}
-    for series in by_kappa(results):
-        drawn.setdefault(("1/kappa", series.title), []).append(series)
-    for size, series in by_size(results):
-        drawn.setdefault((size, f"{series.title}, {size} varied"), []).append(series)
-    drawn = {key: known for key, some in drawn.items() if (known := [series for series in some if series.known])}
+    several = [("1/kappa", series.title, series) for series in by_kappa(results)]
+    several += [(size, f"{series.title}, {size} varied", series) for size, series in by_size(results)]
+    drawn = grouped(((varied, title), series) for varied, title, series in several if series.known)
     if not drawn:
-        return figure_of_nothing(results, "No three cells that differ in one thing became optimistic.")
+        return "No three cells that differ in one thing became optimistic."
     figure, grid = _axes(results, [title for _, title in drawn], "episodes that are not optimistic")
-    for (varied, several), axes in zip(((key[0], some) for key, some in drawn.items()), grid, strict=True):
-        for i, series in enumerate(several):
+    for ((varied, _), some), axes in zip(drawn.items(), grid, strict=True):
+        for i, series in enumerate(some):
             x, y = (np.array([getattr(point, name) for point in series.points]) for name in ("x", "waited"))
             axes.plot(x, y, MARKERS[i], color=COLOURS[i], ms=3.5, label=f"{series.label}: exponent {series.fit}")
             _draw_fit(axes, x, series.fit, COLOURS[i])
         exponents = (1.0, 2.0) if varied == "1/kappa" else (SIZES[varied],)
-        _draw_exponents(axes, several[0], exponents)
-        axes.set_xlabel(varied, fontsize=MEDIUM)
-        legend_below(axes, len(several))
-    return laid_out(figure)
+        _draw_exponents(axes, some[0], exponents)
+        axes.set_xlabel(varied)
+        legend_below(axes, len(some))
+    return figure
 
 
 def _draw_exponents(axes: "Axes", series: Series, exponents: Sequence[float]) -> None:
@@ -115,8 +96,6 @@ def _axes(results: Results, titles: Sequence[str], ylabel: str) -> tuple["Figure
     for axes in grid:
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.tick_params(labelsize=SMALL)
-        axes.spines[["top", "right"]].set_visible(False)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=9))
             axis.set_minor_formatter(NullFormatter())

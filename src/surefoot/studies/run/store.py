@@ -12,7 +12,7 @@ import platform
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -54,7 +54,11 @@ PROMISE_COLUMNS = {f"promise_{field.name}": SQL_TYPES[field.type] for field in f
 COLUMNS = {**TRIAL_COLUMNS, **PROMISE_COLUMNS, "format": "BIGINT"}
 MAY_BE_NONE = {field.name for field in fields(Trial) if field.type in (int | None, float | None)}
 MAY_BE_NONE |= {f"promise_{field.name}" for field in fields(Promise) if field.default is None}
-KINDS, SCOPES, PREMISES = get_args(Kind), get_args(Scope), get_args(PremiseStatus)
+PROMISE_WORDS = {
+    "promise_kind": get_args(Kind),
+    "promise_scope": (*get_args(Scope), None),
+    "promise_premise": (*get_args(PremiseStatus), None),
+}
 PYTHON_TYPES = {"VARCHAR": str, "BOOLEAN": bool, "BIGINT": int, "DOUBLE": float}
 MOST_VALUES = 5_000_000  # numbers of a trial, its curve and trace included
 MEMORY = "2GB"  # for DuckDB, which would take nearly all there is
@@ -102,7 +106,8 @@ class Folder:
 
     def missing(self) -> list[Key]:
         """Return the trials that are not there yet."""
-        return [key for key in self.wanted() if not self.place(key).exists()]
+        there = set(self.there())
+        return [key for key in self.wanted() if key not in there]
 
     def write(self, trial: Trial) -> None:
         """Write a trial's file, completely or not at all."""
@@ -143,17 +148,19 @@ def create(folder: Folder) -> None:
                 partial.unlink(missing_ok=True)
     with explain_disk_errors(folder.path):
         folder.path.mkdir(parents=True, exist_ok=True)
-        _write_study(folder.path, folder.study)
+        study = folder.study
+        about = {"study": study.as_table(), "size": study.size, "digest": study.digest, "seed": study.seed}
+        write_json(folder.path / STUDY, "study", {**about, "versions": versions()})
 
 
 def _is_alive(partial: Path) -> bool:
     """Return whether the process that writes the file is still there."""
     try:
         os.kill(int(partial.name.split(".")[-2]), 0)
-    except (ValueError, ProcessLookupError, OverflowError):
-        return False
     except PermissionError:
         return True
+    except (ValueError, ProcessLookupError, OverflowError):
+        return False
     return True
 
 
@@ -198,17 +205,6 @@ def _difference(before: Study, now: Study) -> str:
     return "their hashes differ"
 
 
-def _write_study(path: Path, study: Study) -> None:
-    about = {
-        "study": study.as_table(),
-        "size": study.size,
-        "digest": study.digest,
-        "seed": study.seed,
-        "versions": versions(),
-    }
-    write_json(path / STUDY, "study", about)
-
-
 def _read_study(path: Path) -> tuple[Study, dict[str, Any]]:
     about = read_json(path / STUDY, "study")
     try:
@@ -239,13 +235,9 @@ def write_trial(target: Path, trial: Trial) -> None:
 def _row_of(trial: Trial) -> dict[str, Any]:
     """Return the values of a trial by column."""
     row = {name: getattr(trial, name) for name in TRIAL_COLUMNS}
-    row = {name: value.ravel().tolist() if isinstance(value, np.ndarray) else value for name, value in row.items()}
-    return {**row, "promise": str(trial.promise), **promise_values(trial.promise), "format": FORMAT}
-
-
-def promise_values(promise: Promise) -> dict[str, Any]:
-    """Return the fields of a promise by column."""
-    return {name: getattr(promise, name.removeprefix("promise_")) for name in PROMISE_COLUMNS}
+    row |= {name: value.ravel().tolist() for name, value in row.items() if isinstance(value, np.ndarray)}
+    promise = {name: getattr(trial.promise, name.removeprefix("promise_")) for name in PROMISE_COLUMNS}
+    return {**row, "promise": str(trial.promise), **promise, "format": FORMAT}
 
 
 @contextmanager
@@ -272,11 +264,11 @@ class Results:
     study: Study
     versions: dict[str, str]
     trials: dict[str, tuple[Trial, ...]]  # by cell, in order of trial
-    missing: int = field(init=False)  # how many trials are not there yet
 
-    def __post_init__(self) -> None:
-        wanted = len(self.study.cells) * self.study.trials
-        object.__setattr__(self, "missing", wanted - sum(len(some) for some in self.trials.values()))
+    @property
+    def missing(self) -> int:
+        """How many trials are not there yet."""
+        return len(self.study.cells) * self.study.trials - sum(map(len, self.trials.values()))
 
     def of(self, scenario: str, agent: str) -> tuple[Trial, ...]:
         """Return the trials of one cell."""
@@ -293,8 +285,7 @@ def read_results(path: str | Path) -> Results:
     there = folder.there()
     cells = {(cell.scenario.id, cell.agent.id): cell for cell in study.cells}
     found: dict[str, list[Trial]] = {cell.id: [] for cell in study.cells}
-    trials = read_trials([folder.place(key) for key in there])
-    for key, trial in zip(there, trials, strict=True):
+    for key, trial in zip(there, read_trials([folder.place(key) for key in there]), strict=True):
         cell = cells[key[:2]]
         if (trial.scenario, trial.agent, trial.trial) != key or cell.digest != trial.digest:
             raise InvalidFile(
@@ -303,8 +294,7 @@ def read_results(path: str | Path) -> Results:
             )
         # The study may have got another label since.
         found[cell.id].append(trial if trial.label == cell.label else replace(trial, label=cell.label))
-    ordered = {cell: tuple(sorted(some, key=lambda trial: trial.trial)) for cell, some in found.items()}
-    return Results(target, study, about["versions"], ordered)
+    return Results(target, study, about["versions"], {cell: tuple(some) for cell, some in found.items()})
 
 
 def read_trials(paths: Sequence[Path]) -> list[Trial]:
@@ -316,7 +306,7 @@ def read_trials(paths: Sequence[Path]) -> list[Trial]:
     try:
         with quiet_connection() as con:
             require_small(con, paths)
-            rows = _rows(con, tuple(COLUMNS), paths)
+            rows = _rows(con, paths)
     except (duckdb.Error, UnicodeDecodeError, OverflowError) as reason:
         raise InvalidFile(
             f"A trial's file cannot be read: {(str(reason) or '?').splitlines()[0][:400]} Restore it, or remove it "
@@ -325,12 +315,12 @@ def read_trials(paths: Sequence[Path]) -> list[Trial]:
     return [_trial(path, rows.get(str(path), {})) for path in paths]
 
 
-def _rows(con: "duckdb.DuckDBPyConnection", columns: tuple[str, ...], paths: Sequence[Path]) -> dict[str, Any]:
-    """Return these columns of each file, by file."""
+def _rows(con: "duckdb.DuckDBPyConnection", paths: Sequence[Path]) -> dict[str, Any]:
+    """Return the row of each file, by file."""
     found = con.execute(
-        f"SELECT filename, {', '.join(columns)} FROM read_parquet({listed(paths)}, {READING}, filename = true)"
+        f"SELECT filename, {', '.join(COLUMNS)} FROM read_parquet({listed(paths)}, {READING}, filename = true)"
     ).fetchall()
-    rows = {row[0]: dict(zip(columns, row[1:], strict=True)) for row in found}
+    rows = {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in found}
     if len(rows) < len(found):
         raise InvalidFile("A trial's file has more than one row. Restore it, or remove it and go on with --resume.")
     return rows
@@ -373,15 +363,15 @@ def _trial(path: Path, row: dict[str, Any]) -> Trial:
 
 def _promise(row: dict[str, Any]) -> Promise:
     """Return the promise in a row."""
-    given = {name.removeprefix("promise_"): row[name] for name in PROMISE_COLUMNS}
-    for name, words in (("kind", KINDS), ("scope", (*SCOPES, None)), ("premise", (*PREMISES, None))):
-        if given[name] not in words:
-            raise ValueError(f"promise_{name} is {given[name]!r}")
-    if given["kind"] == "certified" and None in (given["delta"], given["scope"], given["premise"]):
+    for name, words in PROMISE_WORDS.items():
+        if row[name] not in words:
+            raise ValueError(f"{name} is {row[name]!r}")
+    promise = Promise(**{name.removeprefix("promise_"): row[name] for name in PROMISE_COLUMNS})
+    if promise.kind == "certified" and None in (promise.delta, promise.scope, promise.premise):
         raise ValueError("its promise lacks delta, scope or premise")
-    if given["kind"] == "not certified" and given["scale"] is None:
+    if promise.kind == "not certified" and promise.scale is None:
         raise ValueError("its promise lacks the scale")
-    return Promise(**given)
+    return promise
 
 
 def _fits(name: str, value: Any) -> bool:

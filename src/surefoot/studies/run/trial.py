@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.agents.plan import SOURCES
 from surefoot.agents.promise import Promise
 from surefoot.agents.settings import AgentSettings
 from surefoot.base.arrays import Floats, Ints
@@ -94,32 +93,32 @@ class Trial(FrozenRecord):
     n_sa: Ints  # (H or 1, S, A): visits at the end
 
     def __post_init__(self) -> None:
-        shapes = {"curve_sources": 3, "curve_by_h": self.H + 1, "n_sa": self.S * self.A}
-        rows = {"trace_candidates": len(self.trace_episode)}
+        n = len(self.trace_episode)
+        shapes = {
+            "curve_sources": (-1, 3),
+            "curve_by_h": (-1, self.H + 1),
+            "trace_candidates": (n, -1) if n else (0, 0),
+            "n_sa": (-1, self.S, self.A),
+        }
         for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, list | tuple | np.ndarray):
-                array = np.asarray(value, dtype=np.int64 if field.type is Ints else np.float64)
-                if field.name in shapes:
-                    array = array.reshape(-1, shapes[field.name])
-                elif field.name in rows:
-                    array = array.reshape(rows[field.name], -1) if len(array) else array.reshape(0, 0)
-                freeze(self, **{field.name: array})
-        freeze(self, n_sa=self.n_sa.reshape(-1, self.S, self.A))
+            if field.type in (Ints, Floats):
+                array = np.asarray(getattr(self, field.name), dtype=np.int64 if field.type is Ints else np.float64)
+                freeze(self, **{field.name: array.reshape(shapes.get(field.name, array.shape))})
 
     def require_whole(self) -> None:
         """Refuse numbers that cannot be of one trial. It is called for what is read from disk."""
-        curves = {len(getattr(self, f"curve_{name}")) for name in ("episode", "episodes", "mean", "min", "regret")}
-        curves |= {len(self.curve_below), len(self.curve_sources), len(self.curve_by_h)}
-        traces = {len(getattr(self, f"trace_{name}")) for name in ("episode", "lower", "upper", "rho", "h")}
+        curves, traces = (
+            {len(getattr(self, field.name)) for field in fields(self) if field.name.startswith(kind)}
+            for kind in ("curve_", "trace_")
+        )
         numbers = (self.floor, self.baseline, self.optimum, self.regret, self.min_value, self.mean_value)
         if len(curves) != 1 or curves == {0} or len(traces) != 1 or len(self.by_h) != self.H + 1:
             raise ValueError("its lists are not of equal length")
         if not np.isfinite(numbers).all() or not np.isfinite(self.curve_mean).all():
             raise ValueError("some of its numbers are not numbers")
-        moments = (self.first_mixture, self.first_optimistic, self.off_baseline)
         if self.episodes != int(self.curve_episodes.sum()) or not 0 <= self.violations <= self.episodes:
             raise ValueError("its episodes do not add up")
+        moments = (self.first_mixture, self.first_optimistic, self.off_baseline)
         if not all(moment is None or 0 <= moment < self.episodes for moment in moments):
             raise ValueError("something happened in none of its episodes")
 
@@ -194,8 +193,7 @@ class BuiltScenario:
 def build_scenario(scenario: Scenario, delta: float, seed: int, trial: int) -> BuiltScenario:
     """Build a scenario. Where there is a log, it is this trial's own."""
     try:
-        given = scenario.world_of(trial)
-        world = build_world(given["name"], **{size: value for size, value in given.items() if size != "name"})
+        world = build_world(**scenario.world_of(trial))
         policy = policy_of(world, scenario.baseline if scenario.log is None else scenario.log.behaviour)
         value = exact.value(world, policy)
         floor = _floor_of(world, scenario, value)
@@ -270,35 +268,24 @@ def _counted(world: TabularMDP, states: Ints, actions: Ints, folds: Ints | None 
 
 def trial_from(cell: Cell, trial: int, built: BuiltScenario, run: Run) -> Trial:
     """Return the results of a run. What has the name of a number of the run, its curve or its trace is that number."""
-    trace = run.trace
-    assert trace is not None
-    columns = {column.name for column in fields(Trial)}
-    sources = (("", built.world.problem), ("", run), ("curve_", run.curve), ("trace_", trace))
-    known = {
-        f"{prefix}{field.name}": getattr(source, field.name)
-        for prefix, source in sources
-        for field in fields(source)
-        if f"{prefix}{field.name}" in columns
-    }
-    own: dict[str, Any] = {
+    row: dict[str, Any] = {
         "study": cell.study,
         "scenario": cell.scenario.id,
         "agent": cell.agent.id,
         "trial": trial,
-        "label": cell.label,
-        "digest": cell.digest,
-        "knows_baseline_value": run.knows_baseline_value,
         "floor": built.floor,
         "baseline": built.baseline_value,
-        "mean_value": run.mean_value,
-        "off_baseline": run.off_baseline,
-        **{f"on_{source}": run.sources[source] for source in SOURCES},
         "log_episodes": None if built.log is None else built.log.episodes,
-        "log_lower": built.log_lower,
-        "log_behaviour": built.log_behaviour,
         "n_sa": run.counts.n_sa,
+        **{f"on_{source}": episodes for source, episodes in run.sources.items()},
     }
-    return Trial(**{**known, **own})
+    sources = (("", cell), ("", built.world.problem), ("", run), ("", built))
+    for prefix, source in (*sources, ("curve_", run.curve), ("trace_", run.trace)):
+        for column in fields(Trial):
+            name = column.name.removeprefix(prefix)
+            if column.name.startswith(prefix) and column.name not in row and hasattr(source, name):
+                row[column.name] = getattr(source, name)
+    return Trial(**row)
 
 
 def check_study_cells(cells: tuple[Cell, ...]) -> None:

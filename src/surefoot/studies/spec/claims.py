@@ -1,7 +1,7 @@
 """The claims that a study may name: each a sentence and who says it. How each is judged: analysis/claims.py.
 
 To add one, add it here and write the function that judges it, with `@judges("its-name")` above: in analysis/claims.py,
-in compared.py (scenarios), theory.py (the theorems) or table_1.py. Python refuses to import claims.py while a claim has
+or in theory.py (the theorems, Table 1). Python refuses to import claims.py while a claim has
 no function, or a function no claim.
 """
 

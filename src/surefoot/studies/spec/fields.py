@@ -1,6 +1,7 @@
 """Reading the tables of a study's file. Every field has a meaning; what is not a field is refused by name."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import field, fields, is_dataclass
 from difflib import get_close_matches
 from reprlib import Repr
 from typing import Any, NamedTuple
@@ -21,23 +22,49 @@ class Field(NamedTuple):
     default: Any = REQUIRED
 
 
-def read_table(where: str, given: object, fields: Mapping[str, Field]) -> dict[str, Any]:
+def entry(read: Read, meaning: str, default: Any = REQUIRED) -> Any:
+    """Return a field of a record that is a table of a study's file."""
+    return field(metadata={"entry": Field(read, meaning, default)})
+
+
+def entries(record: Any) -> dict[str, Field]:
+    """Return what may stand in the table of a record, or of its class."""
+    return {one.name: one.metadata["entry"] for one in fields(record) if one.metadata}
+
+
+def a_table(record: Any) -> Read:
+    """Return a reader of the table of a class of records."""
+    return lambda where, value: record(**read_table(where, value, entries(record)))
+
+
+def as_written(value: Any) -> Any:
+    """Return a value as TOML has it: of a record what has not its default, of a choice such as eta a table."""
+    if is_dataclass(value):
+        given = {name: (getattr(value, name), entry.default) for name, entry in entries(value).items()}
+        return {name: as_written(found) for name, (found, default) in given.items() if found != default}
+    if isinstance(value, tuple):
+        is_choice = len(value) == 2 and isinstance(value[1], float)
+        return {value[0]: value[1]} if is_choice else list(map(as_written, value))
+    return value
+
+
+def read_table(where: str, given: object, known: Mapping[str, Field]) -> dict[str, Any]:
     """Return every field of a table, checked. `where` is the position in the file, for messages."""
     if not isinstance(given, dict):
-        raise InvalidStudy(f"{where} is {format_value(given)}, expected a table with {', '.join(fields)}.")
+        raise InvalidStudy(f"{where} is {format_value(given)}, expected a table with {', '.join(known)}.")
     for name in given:
-        if name not in fields:
-            close = get_close_matches(str(name)[:LONGEST_SHOWN], fields, n=1)
+        if name not in known:
+            close = get_close_matches(str(name)[:LONGEST_SHOWN], known, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise InvalidStudy(
-                f"{where} has no field {format_value(name)}.{hint} There are: {', '.join(fields) or 'none'}."
+                f"{where} has no field {format_value(name)}.{hint} There are: {', '.join(known) or 'none'}."
             )
-    missing = [name for name, field in fields.items() if field.default is REQUIRED and name not in given]
+    missing = [name for name, entry in known.items() if entry.default is REQUIRED and name not in given]
     if missing:
-        raise InvalidStudy(f"{where} lacks {', '.join(missing)} ({missing[0]}: {fields[missing[0]].meaning}).")
+        raise InvalidStudy(f"{where} lacks {', '.join(missing)} ({missing[0]}: {known[missing[0]].meaning}).")
     return {
-        name: field.read(f"{where}: {name}", given[name]) if name in given else field.default
-        for name, field in fields.items()
+        name: entry.read(f"{where}: {name}", given[name]) if name in given else entry.default
+        for name, entry in known.items()
     }
 
 
@@ -58,7 +85,7 @@ def text(where: str, value: object) -> str:
     return words
 
 
-def label(where: str, value: object) -> str:
+def legend(where: str, value: object) -> str:
     """Read the words of a legend. Matplotlib would leave out a label that begins with _."""
     word = text(where, value)
     if word.startswith("_") or len(word) > 60:
@@ -66,7 +93,7 @@ def label(where: str, value: object) -> str:
     return word
 
 
-def name(where: str, value: object) -> str:
+def identifier(where: str, value: object) -> str:
     """Read an id. It is part of a file's name, and permanent."""
     word = text(where, value)
     if not all(c.isascii() and (c.isalnum() or c in "-._") for c in word) or not word[0].isalnum() or len(word) > 60:

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF009 (a field of a record says how it is read)
 """Study: what is asked, as data. A TOML file, checked field by field; its cells are scenarios times agents.
 
 A scenario is a world, its baseline (or a log to learn one from) and a floor. An agent is an algorithm with its
@@ -24,11 +25,15 @@ from surefoot.rivals.registry import AGENTS
 from surefoot.studies.spec.claims import CLAIMS
 from surefoot.studies.spec.fields import (
     Field,
+    a_table,
     a_word_or_one_key,
+    as_written,
     between,
+    entries,
+    entry,
     format_value,
-    label,
-    name,
+    identifier,
+    legend,
     number,
     one_of,
     read_table,
@@ -111,131 +116,39 @@ def _floor(where: str, value: object) -> float | Choice:
     return chosen
 
 
-LOG_FIELDS = {
-    "episodes": Field(whole(1, 10_000_000), "how many episodes are in the log"),
-    "behaviour": Field(_baseline, 'who wrote it: "usual" or { eta = 10.0 }, as for baseline', "usual"),
-    "method": Field(one_of(METHODS), f"how the baseline is learnt from it: {', '.join(METHODS)}", "vi-lcb"),
-}
-
-
-def _log(where: str, value: object) -> "Log":
-    return Log(**read_table(where, value, LOG_FIELDS))
-
-
-SCENARIO_FIELDS = {
-    "id": Field(name, "its permanent name in cells and files"),
-    "title": Field(text, "what is written above its picture; what is particular about it, if left out", ""),
-    "world": Field(
-        _world,
-        'a family (`surefoot worlds` lists them) and its sizes: { name = "random", S = 5, A = 5, H = 3, seed = 1 }',
-    ),
-    "world_seeds": Field(
-        several(whole(0)), "seeds of several worlds: trial i is in the i-th of them, in place of the world's seed", ()
-    ),
-    "baseline": Field(_baseline, '"usual" (the world\'s own) or { eta = 5.0 } (Boltzmann on Q*)', "usual"),
-    "floor": Field(
-        _floor,
-        "a number in the world's units, \"usual\", { of_baseline = 0.9 } (times the baseline's value) or "
-        "{ below_baseline = 0.2 }",
-        "usual",
-    ),
-    "log": Field(_log, 'instead of a baseline: { episodes = 5000, behaviour = { eta = 10 }, method = "vi-lcb" }', None),
-    "episodes": Field(whole(1), "episodes of a run here; the study's, if left out", None),
-}
-AGENT_FIELDS = {
-    "id": Field(name, "its permanent name in cells and files"),
-    "label": Field(label, "what legends call it; its algorithm's name, if left out", ""),
-    "agent": Field(one_of(AGENTS), f"the algorithm: {', '.join(AGENTS)}"),
-    "bounds": Field(one_of(BOUNDS), "paper: constants as printed; kl: sharp certificates"),
-    "scale": Field(_POSITIVE, "of the bonus or radius. Anything but 1 is NOT CERTIFIED", 1.0),
-    "pooled": Field(
-        lambda where, value: value if value == "if stationary" else yes_or_no(where, value, ' or "if stationary"'),
-        'are counts pooled over steps? true, false or "if stationary"',
-        False,
-    ),
-    "replan": Field(
-        _replan,
-        "when it replans, as a share of the episodes so far; 0: every episode; the study's, if left out",
-        None,
-    ),
-    "episodes": Field(whole(1), "episodes of its runs; the scenario's, if left out", None),
-}
-QUICK_FIELDS = {
-    "trials": Field(whole(1, 100_000), "trials of a quick run", None),
-    "episodes": Field(whole(1), "episodes of every cell in a quick run", None),
-    "replan": Field(_replan, "when every agent replans in a quick run, as a share of the episodes so far", None),
-}
-
-
-def _scenario(where: str, value: object) -> "Scenario":
-    if isinstance(value, dict) and "log" in value and "baseline" in value:
-        raise InvalidStudy(f"{where} has a log and a baseline. With a log, the baseline is what is learnt from it.")
-    scenario = Scenario(**read_table(where, value, SCENARIO_FIELDS))
-    if scenario.world_seeds and "seed" not in scenario.world:
-        raise InvalidStudy(
-            f"{where} has world_seeds, but {scenario.world['name']} has no seed: there is one such world."
-        )
-    if scenario.log is not None and isinstance(scenario.floor, tuple):
-        raise InvalidStudy(f'{where}: with a log the floor is a number or "usual": what is learnt is not known before.')
-    return scenario
-
-
-def _agent(where: str, value: object) -> "AgentSpec":
-    return AgentSpec(**read_table(where, value, AGENT_FIELDS))
-
-
-def _quick(where: str, value: object) -> "Quick":
-    return Quick(**read_table(where, value, QUICK_FIELDS))
-
-
-STUDY_FIELDS = {
-    "name": Field(name, "the study's name; the folder's, where several are run"),
-    "title": Field(text, "one line"),
-    "question": Field(text, "what is asked, in a sentence or two"),
-    "seed": Field(whole(0), "of all draws. Trial i draws from child i of it", 0),
-    "trials": Field(whole(1, 100_000), "runs of each cell; they differ in their draws only", 10),
-    "delta": Field(_SHARE, "how likely the promise may fail", 0.1),
-    "episodes": Field(whole(1), "episodes of a run, where scenario and agent do not say", None),
-    "replan": Field(
-        _replan, "when agents replan, where they do not say: a share of the episodes so far; 0: every episode", 0.0
-    ),
-    "axis": Field(one_of(AXES), "of episodes in pictures: linear or log", "linear"),
-    "figures": Field(several(one_of(FIGURES)), f"which to draw: {', '.join(FIGURES)}", USUAL_FIGURES),
-    "claims": Field(several(one_of(CLAIMS)), f"which claims to judge: {', '.join(CLAIMS)}", ("promise",)),
-    "quick": Field(_quick, "what is different with --quick; 3 trials and plans in blocks, if left out", None),
-    "scenarios": Field(several(_scenario), "where agents learn, [[scenarios]] each"),
-    "agents": Field(several(_agent), "who learns, [[agents]] each"),
-}
-TABLES = {
-    "": STUDY_FIELDS,
-    "quick": QUICK_FIELDS,
-    "scenarios": SCENARIO_FIELDS,
-    "scenarios.log": LOG_FIELDS,
-    "agents": AGENT_FIELDS,
-}
-
-
 @dataclass(frozen=True)
 class Log:
     """A log of past episodes from which the baseline is learnt. Every trial draws its own."""
 
-    episodes: int
-    behaviour: Choice
-    method: str
+    episodes: int = entry(whole(1, 10_000_000), "how many episodes are in the log")
+    behaviour: Choice = entry(_baseline, 'who wrote it: "usual" or { eta = 10.0 }, as for baseline', "usual")
+    method: str = entry(one_of(METHODS), f"how the baseline is learnt from it: {', '.join(METHODS)}", "vi-lcb")
 
 
 @dataclass(frozen=True)
 class Scenario:
     """A world, its baseline and a floor."""
 
-    id: str
-    title: str
-    world: dict[str, Any]
-    world_seeds: tuple[int, ...]
-    baseline: Choice
-    floor: float | Choice
-    log: Log | None
-    episodes: int | None
+    id: str = entry(identifier, "its permanent name in cells and files")
+    title: str = entry(text, "what is written above its picture; what is particular about it, if left out", "")
+    world: dict[str, Any] = entry(
+        _world,
+        'a family (`surefoot worlds` lists them) and its sizes: { name = "random", S = 5, A = 5, H = 3, seed = 1 }',
+    )
+    world_seeds: tuple[int, ...] = entry(
+        several(whole(0)), "seeds of several worlds: trial i is in the i-th of them, in place of the world's seed", ()
+    )
+    baseline: Choice = entry(_baseline, '"usual" (the world\'s own) or { eta = 5.0 } (Boltzmann on Q*)', "usual")
+    floor: float | Choice = entry(
+        _floor,
+        "a number in the world's units, \"usual\", { of_baseline = 0.9 } (times the baseline's value) or "
+        "{ below_baseline = 0.2 }",
+        "usual",
+    )
+    log: Log | None = entry(
+        a_table(Log), 'instead of a baseline: { episodes = 5000, behaviour = { eta = 10 }, method = "vi-lcb" }', None
+    )
+    episodes: int | None = entry(whole(1), "episodes of a run here; the study's, if left out", None)
 
     def world_of(self, trial: int) -> dict[str, Any]:
         """Return the world of a trial: the one there is, or, with several seeds, that of its own; then they repeat."""
@@ -260,27 +173,50 @@ class Scenario:
         return ", ".join(words) or str(self.world["name"])
 
 
+def _scenario(where: str, value: object) -> Scenario:
+    if isinstance(value, dict) and "log" in value and "baseline" in value:
+        raise InvalidStudy(f"{where} has a log and a baseline. With a log, the baseline is what is learnt from it.")
+    scenario: Scenario = a_table(Scenario)(where, value)
+    if scenario.world_seeds and "seed" not in scenario.world:
+        raise InvalidStudy(
+            f"{where} has world_seeds, but {scenario.world['name']} has no seed: there is one such world."
+        )
+    if scenario.log is not None and isinstance(scenario.floor, tuple):
+        raise InvalidStudy(f'{where}: with a log the floor is a number or "usual": what is learnt is not known before.')
+    return scenario
+
+
 @dataclass(frozen=True)
 class AgentSpec:
     """An algorithm with its settings."""
 
-    id: str
-    label: str
-    agent: str
-    bounds: str
-    scale: float
-    pooled: bool | str
-    replan: float | None
-    episodes: int | None
+    id: str = entry(identifier, "its permanent name in cells and files")
+    label: str = entry(legend, "what legends call it; its algorithm's name, if left out", "")
+    agent: str = entry(one_of(AGENTS), f"the algorithm: {', '.join(AGENTS)}")
+    bounds: str = entry(one_of(BOUNDS), "paper: constants as printed; kl: sharp certificates")
+    scale: float = entry(_POSITIVE, "of the bonus or radius. Anything but 1 is NOT CERTIFIED", 1.0)
+    pooled: bool | str = entry(
+        lambda where, value: value if value == "if stationary" else yes_or_no(where, value, ' or "if stationary"'),
+        'are counts pooled over steps? true, false or "if stationary"',
+        False,
+    )
+    replan: float | None = entry(
+        _replan,
+        "when it replans, as a share of the episodes so far; 0: every episode; the study's, if left out",
+        None,
+    )
+    episodes: int | None = entry(whole(1), "episodes of its runs; the scenario's, if left out", None)
 
 
 @dataclass(frozen=True)
 class Quick:
     """What is different with --quick; None: nothing."""
 
-    trials: int | None
-    episodes: int | None
-    replan: float | None
+    trials: int | None = entry(whole(1, 100_000), "trials of a quick run", None)
+    episodes: int | None = entry(whole(1), "episodes of every cell in a quick run", None)
+    replan: float | None = entry(
+        _replan, "when every agent replans in a quick run, as a share of the episodes so far", None
+    )
 
 
 @dataclass(frozen=True)
@@ -328,20 +264,26 @@ class Cell:
 class Study:
     """A question. `read_study` reads one from a file."""
 
-    name: str
-    title: str
-    question: str
-    seed: int
-    trials: int
-    delta: float
-    episodes: int | None
-    replan: float
-    axis: str
-    figures: tuple[str, ...]
-    claims: tuple[str, ...]
-    quick: Quick | None
-    scenarios: tuple[Scenario, ...]
-    agents: tuple[AgentSpec, ...]
+    name: str = entry(identifier, "the study's name; the folder's, where several are run")
+    title: str = entry(text, "one line")
+    question: str = entry(text, "what is asked, in a sentence or two")
+    seed: int = entry(whole(0), "of all draws. Trial i draws from child i of it", 0)
+    trials: int = entry(whole(1, 100_000), "runs of each cell; they differ in their draws only", 10)
+    delta: float = entry(_SHARE, "how likely the promise may fail", 0.1)
+    episodes: int | None = entry(whole(1), "episodes of a run, where scenario and agent do not say", None)
+    replan: float = entry(
+        _replan, "when agents replan, where they do not say: a share of the episodes so far; 0: every episode", 0.0
+    )
+    axis: str = entry(one_of(AXES), "of episodes in pictures: linear or log", "linear")
+    figures: tuple[str, ...] = entry(several(one_of(FIGURES)), f"which to draw: {', '.join(FIGURES)}", USUAL_FIGURES)
+    claims: tuple[str, ...] = entry(
+        several(one_of(CLAIMS)), f"which claims to judge: {', '.join(CLAIMS)}", ("promise",)
+    )
+    quick: Quick | None = entry(
+        a_table(Quick), "what is different with --quick; 3 trials and plans in blocks, if left out", None
+    )
+    scenarios: tuple[Scenario, ...] = entry(several(_scenario), "where agents learn, [[scenarios]] each")
+    agents: tuple[AgentSpec, ...] = entry(several(a_table(AgentSpec)), "who learns, [[agents]] each")
     size: str = "full"
 
     @cached_property
@@ -375,18 +317,8 @@ class Study:
 
     def as_table(self) -> dict[str, Any]:
         """Return the study as its file has it; `parse_study` reads it. What has its default is left out."""
-        return {
-            **_table(self, STUDY_FIELDS, ("quick", "scenarios", "agents")),
-            **({} if self.quick is None else {"quick": _table(self.quick, QUICK_FIELDS)}),
-            "scenarios": [
-                {
-                    **_table(scenario, SCENARIO_FIELDS, ("log",)),
-                    **({} if scenario.log is None else {"log": _table(scenario.log, LOG_FIELDS)}),
-                }
-                for scenario in self.scenarios
-            ],
-            "agents": [_table(agent, AGENT_FIELDS) for agent in self.agents],
-        }
+        written: dict[str, Any] = as_written(self)
+        return written
 
     def identity(self) -> dict[str, Any]:
         """Return what decides the numbers of every cell.
@@ -401,32 +333,28 @@ class Study:
         return digest(self.identity())
 
 
-def _table(record: Any, fields: Mapping[str, Field], but: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the fields of a record as TOML has them."""
-    given = {key: getattr(record, key) for key in fields if key not in but}
-    return {key: _as_written(key, value) for key, value in given.items() if value != fields[key].default}
-
-
-def _as_written(key: str, value: Any) -> Any:
-    """Return a value as TOML has it."""
-    if key in ("figures", "claims", "world_seeds"):
-        return list(value)
-    return {value[0]: value[1]} if isinstance(value, tuple) else value
+TABLES = {
+    "": entries(Study),
+    "quick": entries(Quick),
+    "scenarios": entries(Scenario),
+    "scenarios.log": entries(Log),
+    "agents": entries(AgentSpec),
+}
 
 
 def parse_study(given: object, where: str) -> Study:
     """Return a study from a table as TOML or JSON gives it; `where` is named in messages."""
-    study = Study(**read_table(where, given, STUDY_FIELDS))
+    study: Study = a_table(Study)(where, given)
     runs = len(study.scenarios) * len(study.agents) * study.trials
     if runs > MOST_RUNS:
         raise InvalidStudy(
             f"{where} asks for {runs:,} runs ({len(study.scenarios):,} scenarios, {len(study.agents):,} agents, "
             f"{study.trials:,} trials), expected at most {MOST_RUNS:,}. Make several studies of it."
         )
-    for kind, entries in (("scenarios", study.scenarios), ("agents", study.agents)):
-        if not entries:
+    for kind, given_ones in (("scenarios", study.scenarios), ("agents", study.agents)):
+        if not given_ones:
             raise InvalidStudy(f"{where} has no {kind}. Give at least one [[{kind}]].")
-        ids = [entry.id.lower() for entry in entries]  # files of some systems do not tell A from a
+        ids = [one.id.lower() for one in given_ones]  # files of some systems do not tell A from a
         twice = sorted(one for one, times in Counter(ids).items() if times > 1)
         if twice:
             raise InvalidStudy(f"{where}: two {kind} have the id {twice[0]!r}. Ids name cells: each must be its own.")
