@@ -234,7 +234,7 @@ def test_studies_end_with_3_if_a_promise_was_broken(tiny, monkeypatch):
     assert surefoot(*tiny).exit_code == 0
     commands = [(*tiny, "--resume"), ("report", folder), ("results", folder)]
     assert [surefoot(*command).exit_code for command in commands] == [0, 0, 0]  # control
-    monkeypatch.setattr(summary, "breaks_promise", lambda trial, agent: True)
+    monkeypatch.setitem(summary.COUNTS, "broken", lambda trial: True)
     results = [surefoot(*command) for command in commands]
     assert [result.exit_code for result in results] == [3, 3, 3]
     assert all("a promise was broken" in result.stderr for result in results)
