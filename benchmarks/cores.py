@@ -7,7 +7,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def on_cores(cores: int) -> Iterator[None]:
-    """Let this process, and all it starts, have so many cores; where that cannot be chosen, it has all."""
+    """Let this process, and all it starts, have so many cores; where that cannot be chosen, it
+    has all.
+    """
     if not hasattr(os, "sched_setaffinity"):
         yield
         return

@@ -1,4 +1,6 @@
-"""Microseconds per episode, exact evaluation included, in the loop that `simulate` takes for an agent and its world."""
+"""Microseconds per episode, exact evaluation included, in the loop that `simulate` takes for an
+agent and its world.
+"""
 
 import time
 from collections.abc import Iterator
@@ -6,7 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 from budget import rounds
-from settings import AGENTS, PHASES, SIZES, SMALL, Phase, Setting, agent_of, head_start, label, setting
+from settings import (
+    AGENTS,
+    PHASES,
+    SIZES,
+    SMALL,
+    Phase,
+    Setting,
+    agent_of,
+    head_start,
+    label,
+    setting,
+)
 from table import Row, at_most, plain
 
 import surefoot as sf
@@ -42,9 +55,10 @@ def time_of_episodes() -> Iterator[Row]:
 def side_by_side(
     where: Setting, names: tuple[str, ...], phase: Phase, seconds: float, repeats: tuple[int, int]
 ) -> dict[str, Windows]:
-    """The agents take turns, and a round does the same work again, so the smallest time of each window is the one
-    least disturbed. A worst window is the one place where a disturbance survives: go on until it has been still for
-    two rounds, or the time is over."""
+    """The agents take turns, and a round does the same work again, so the smallest time of each
+    window is the one least disturbed. A worst window is the one place where a disturbance survives:
+    go on until it has been still for two rounds, or the time is over.
+    """
     n_sas = head_start(where, phase.head_start)
     best: dict[str, Windows] = {}
     still = 0
@@ -66,7 +80,9 @@ def play(where: Setting, name: str, phase: Phase, n_sas: np.ndarray) -> Windows:
     agent = agent_of(name, where, phase.scale)
     counts = sf.Counts(n_sas).claimed_for(agent.problem)
     ends = [WARM_UP + phase.window * i for i in range(phase.windows + 1)]
-    context = RunContext.begin(check_setup(where.world, agent, ends[-1], None), 0, counts, tuple(ends))
+    context = RunContext.begin(
+        check_setup(where.world, agent, ends[-1], None), 0, counts, tuple(ends)
+    )
     at, sources = [], []
     for done in loop_for(agent)(context):
         if done == ends[len(at)]:
@@ -75,7 +91,9 @@ def play(where: Setting, name: str, phase: Phase, n_sas: np.ndarray) -> Windows:
     return Windows(np.diff(at) / phase.window * 1e6, np.diff(sources, axis=0))
 
 
-def rows_of(size: tuple[int, int, int], phase: Phase, measured: dict[str, Windows]) -> Iterator[Row]:
+def rows_of(
+    size: tuple[int, int, int], phase: Phase, measured: dict[str, Windows]
+) -> Iterator[Row]:
     """The worst window of each agent; what it played there says which part of learning that was."""
     optimist = measured["BPIUCBVI"].micros.mean()
     for name, run in measured.items():
@@ -86,7 +104,10 @@ def rows_of(size: tuple[int, int, int], phase: Phase, measured: dict[str, Window
             for kind, share in zip(("baseline", "mixture", "optimist"), shares, strict=True)
             if share >= 0.005
         )
-        note = f"mean {run.micros.mean():.3g} = {run.micros.mean() / optimist:.2f} x BPI-UCBVI; worst window: {mix}"
+        note = (
+            f"mean {run.micros.mean():.3g} = {run.micros.mean() / optimist:.2f} x BPI-UCBVI; "
+            f"worst window: {mix}"
+        )
         if (size, name) in PROTOTYPE:
             note += f"; prototype {PROTOTYPE[size, name]}"
         item, where = f"{name}, per episode", f"{label(size)} {phase.name}"

@@ -1,6 +1,8 @@
-"""Instructions of a plan against S, counted by callgrind: without the noise and the caches that seconds depend on.
+"""Instructions of a plan against S, counted by callgrind: without the noise and the caches that
+seconds depend on.
 
-Valgrind is needed (Debian's package of that name), and a quarter of an hour: it is measured by --only instructions.
+Valgrind is needed (Debian's package of that name), and a quarter of an hour: it is measured by
+--only instructions.
 """
 
 import os
@@ -16,7 +18,10 @@ from table import Row, at_most, broken, plain
 
 SIZES = (500, 1_000, 5_000, 10_000, 50_000)
 MOST_EXPONENT = 1.005  # linear, but for the third decimal
-GENERIC = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}  # valgrind does not know the newest instructions
+GENERIC = {
+    "NUMBA_CPU_NAME": "generic",
+    "NUMBA_CPU_FEATURES": "",
+}  # valgrind does not know the newest instructions
 
 
 def instructions_of_large_worlds() -> Iterator[Row]:
@@ -36,15 +41,30 @@ def instructions_of_large_worlds() -> Iterator[Row]:
     sizes = f"S = {SIZES[0]:,} .. {SIZES[-1]:,}"
     yield plain("sweep: exponent of instructions in S", sizes, exponent(found, "sweep"), "")
     for name in MOST_SWEEPS:
-        yield at_most(f"{name}: exponent of instructions in S", sizes, exponent(found, name), "", MOST_EXPONENT)
+        yield at_most(
+            f"{name}: exponent of instructions in S",
+            sizes,
+            exponent(found, name),
+            "",
+            MOST_EXPONENT,
+        )
 
 
 def counted(S: int, name: str) -> int:
-    """Instructions of one plan, one sweep, or nothing. What is compiled outside valgrind first is in the cache then."""
+    """Instructions of one plan, one sweep, or nothing. What is compiled outside valgrind first
+    is in the cache then.
+    """
     plan = [sys.executable, __file__, str(S), name]
-    tool = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={os.devnull}"]
+    tool = [
+        "valgrind",
+        "--tool=callgrind",
+        "--instr-atstart=no",
+        f"--callgrind-out-file={os.devnull}",
+    ]
     for command in (plan, [*tool, *plan, "counted"]):
-        done = subprocess.run(command, env=os.environ | GENERIC, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, env=os.environ | GENERIC, capture_output=True, text=True, check=False
+        )
         if done.returncode:
             raise RuntimeError(done.stderr.strip().splitlines()[-1])
     found = re.search(r"Collected : (\d+)", done.stderr)
@@ -74,7 +94,9 @@ def work(S: int, name: str, is_counted: bool) -> None:
 
 def counting(switch: str) -> None:
     """Tell callgrind, under which this process runs, to begin or to end."""
-    subprocess.run(["callgrind_control", "-i", switch, str(os.getpid())], check=True, capture_output=True)
+    subprocess.run(
+        ["callgrind_control", "-i", switch, str(os.getpid())], check=True, capture_output=True
+    )
 
 
 if __name__ == "__main__":

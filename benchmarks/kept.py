@@ -1,8 +1,9 @@
-"""What got slower since the kept table: kept.json holds a ratio for each row, and how far it may move by itself. A row
-that is not in it is named, so that none goes unseen.
+"""What got slower since the kept table: kept.json holds a ratio for each row, and how far it may
+move by itself. A row that is not in it is named, so that none goes unseen.
 
-Times of one machine say nothing on another, so a time is divided by a yardstick measured in the same run: a fixed piece
-of Python, in which nothing of this library takes part. Ratios and megabytes are kept as they are.
+Times of one machine say nothing on another, so a time is divided by a yardstick measured in the
+same run: a fixed piece of Python, in which nothing of this library takes part. Ratios and megabytes
+are kept as they are.
 """
 
 import json
@@ -13,7 +14,9 @@ from typing import Any, NamedTuple
 
 KEPT = Path(__file__).parent / "kept.json"
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
-TOLERANCE = 0.3  # of a row in which nothing else is written: what a shared machine does to it by itself
+TOLERANCE = (
+    0.3  # of a row in which nothing else is written: what a shared machine does to it by itself
+)
 
 
 class Kept(NamedTuple):
@@ -54,7 +57,9 @@ def name_of(row: Any) -> str:
 
 
 def ratios(rows: Iterable[Any], seconds: float) -> dict[str, float]:
-    """The ratio of each row that has a number, by its name; `seconds` is the yardstick. Smaller is better."""
+    """The ratio of each row that has a number, by its name; `seconds` is the yardstick. Smaller
+    is better.
+    """
     found = {}
     for row in rows:
         if row.value is None or row.value <= 0.0:
@@ -75,9 +80,13 @@ def slower(now: dict[str, float], kept: dict[str, Kept]) -> list[Slower]:
 
 
 def not_compared(rows: Iterable[Any], now: dict[str, float], kept: dict[str, Kept]) -> list[str]:
-    """The rows that were held against nothing: not kept, or without a number above 0, or two of one name."""
+    """The rows that were held against nothing: not kept, or without a number above 0, or two of
+    one name.
+    """
     names = [name_of(row) for row in rows]
-    return sorted({name for name in names if name not in kept or name not in now or names.count(name) > 1})
+    return sorted(
+        {name for name in names if name not in kept or name not in now or names.count(name) > 1}
+    )
 
 
 def not_measured(rows: Iterable[Any], kept: dict[str, Kept]) -> list[str]:
@@ -88,7 +97,8 @@ def not_measured(rows: Iterable[Any], kept: dict[str, Kept]) -> list[str]:
 def updated(now: dict[str, float], kept: dict[str, Kept]) -> dict[str, Kept]:
     """The table with these ratios. Tolerances stay, and so do rows that were not measured."""
     return kept | {
-        name: Kept(ratio, kept[name].tolerance if name in kept else TOLERANCE) for name, ratio in now.items()
+        name: Kept(ratio, kept[name].tolerance if name in kept else TOLERANCE)
+        for name, ratio in now.items()
     }
 
 
@@ -96,7 +106,10 @@ def read(path: Path = KEPT) -> dict[str, Kept]:
     """The kept table; empty where nothing was kept."""
     if not path.exists():
         return {}
-    return {name: Kept(row["ratio"], row["tolerance"]) for name, row in json.loads(path.read_text()).items()}
+    return {
+        name: Kept(row["ratio"], row["tolerance"])
+        for name, row in json.loads(path.read_text()).items()
+    }
 
 
 def write(kept: dict[str, Kept], path: Path = KEPT) -> None:
@@ -109,8 +122,9 @@ def write(kept: dict[str, Kept], path: Path = KEPT) -> None:
 
 
 def compare(rows: list[Any], seconds: float, whole: bool, keep: bool) -> None:
-    """Say what was not compared, and last what is slower than kept; keep these ratios if that is asked for. `whole`:
-    was everything to be measured?"""
+    """Say what was not compared, and last what is slower than kept; keep these ratios if that is
+    asked for. `whole`: was everything to be measured?
+    """
     kept, now = read(), ratios(rows, seconds)
     listed("not compared", not_compared(rows, now, kept))
     if whole:

@@ -19,11 +19,19 @@ def time_of_linear_programs() -> Iterator[Row]:
         warm, found = planned(agent, world, counts.copy(), episodes, warm=True)
         cold, _ = planned(agent, world, counts.copy(), episodes // 10, warm=False)
         other = by_scipy(agent, counts, repeats=3)
-        note = f"{found} of {episodes} plans off the baseline; median, with boxes, checks and policy"
+        note = (
+            f"{found} of {episodes} plans off the baseline; median, with boxes, checks and policy"
+        )
         yield at_most("DOPE: a plan, warm", where, warm * 1e3, "ms", target, note)
-        yield plain("DOPE: a plan, cold", where, cold * 1e3, "ms", f"{cold / warm:.1f} times the warm one")
         yield plain(
-            "the same program by scipy, cold", where, other * 1e3, "ms", f"{other / warm:.1f} times the warm one"
+            "DOPE: a plan, cold", where, cold * 1e3, "ms", f"{cold / warm:.1f} times the warm one"
+        )
+        yield plain(
+            "the same program by scipy, cold",
+            where,
+            other * 1e3,
+            "ms",
+            f"{other / warm:.1f} times the warm one",
         )
 
 
@@ -38,7 +46,9 @@ def setting(S: int, A: int, H: int, seen: int) -> tuple[sf.DOPE, sf.TabularMDP, 
     return sf.DOPE(world.problem, baseline, value - 0.5, **given), world, counts
 
 
-def planned(agent: sf.DOPE, world: sf.TabularMDP, counts: sf.Counts, episodes: int, warm: bool) -> tuple[float, int]:
+def planned(
+    agent: sf.DOPE, world: sf.TabularMDP, counts: sf.Counts, episodes: int, warm: bool
+) -> tuple[float, int]:
     """Median seconds of a plan, one before every episode; and how many left the baseline."""
     rng = np.random.default_rng(1)
     times, off = [], 0
@@ -55,7 +65,9 @@ def planned(agent: sf.DOPE, world: sf.TabularMDP, counts: sf.Counts, episodes: i
 
 
 def by_scipy(agent: sf.DOPE, counts: sf.Counts, repeats: int) -> float:
-    """Median seconds of scipy's HiGHS on the linear program as it is printed: z(h,s,a,s'), two rows of the box each."""
+    """Median seconds of scipy's HiGHS on the linear program as it is printed: z(h,s,a,s'), two
+    rows of the box each.
+    """
     from scipy.optimize import linprog
     from scipy.sparse import coo_array
 
@@ -92,7 +104,9 @@ def by_scipy(agent: sf.DOPE, counts: sf.Counts, repeats: int) -> float:
     times = []
     for _ in range(repeats):
         started = time.perf_counter()
-        answer = linprog(-r_bar.ravel(), A_ub=above, b_ub=limits, A_eq=flow.tocsr(), b_eq=start, method="highs")
+        answer = linprog(
+            -r_bar.ravel(), A_ub=above, b_ub=limits, A_eq=flow.tocsr(), b_eq=start, method="highs"
+        )
         times.append(time.perf_counter() - started)
         assert answer.status == 0, answer.message
     return float(np.median(times))

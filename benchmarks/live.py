@@ -1,4 +1,5 @@
-"""Whole runs, planned after a share of the episodes so far; and what a Learner takes beside its plans and its process.
+"""Whole runs, planned after a share of the episodes so far; and what a Learner takes beside its
+plans and its process.
 
 The world is drawn from in the same loop, and that time is left out.
 """
@@ -20,7 +21,11 @@ SHARE, RARELY = 0.05, 1.0
 MANY, MANY_SECONDS = 100_000_000, 60.0
 SIMULATED_EPISODES, SIMULATED_SECONDS = 300, {"EpsMix": 2.0, "StepMix": 5.0}
 TAXI_EPISODES, TAXI_SECONDS = 10_000, 120.0
-STEP_SIZES, STEP_EPISODES, MOST_GROWTH_OF_A_STEP = (100, 1_000, 10_000), 200, 3.0  # memory is slower than caches
+STEP_SIZES, STEP_EPISODES, MOST_GROWTH_OF_A_STEP = (
+    (100, 1_000, 10_000),
+    200,
+    3.0,
+)  # memory is slower than caches
 CHECKED_EPISODES, CHECKED_SECONDS, CHECKED_ROUNDS, MOST_FOR_CHECKS = 200, 5.0, (3, 6), 1.1
 CHECKED = (
     ("random", {"S": 5, "A": 5, "H": 3, "stationary": True}),
@@ -42,7 +47,9 @@ def time_of_learners() -> Iterator[Row]:
 
 
 def in_blocks() -> Row:
-    """10^8 episodes with the paper's constants: a plan lasts for 1 % of them, and its episodes are drawn at once."""
+    """10^8 episodes with the paper's constants: a plan lasts for 1 % of them, and its episodes
+    are drawn at once.
+    """
     world = sf.random_mdp(*SMALL, seed=0)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=10.0)
     agent = sf.StepMix(world.problem, baseline, 2.2, delta=0.1, bounds=sf.Bernstein(), replan=0.01)
@@ -69,7 +76,9 @@ def simulated() -> Iterator[Row]:
         sf.simulate(world, agent, 40, seed=0)  # compiles
         seconds = min(timed(world, agent, SIMULATED_EPISODES)[0] for _ in range(3))
         item = f"{kind.name}: {SIMULATED_EPISODES} episodes, simulated"
-        yield at_most(item, f"(500, {A}, {H}), three successors", seconds, "s", SIMULATED_SECONDS[kind.name])
+        yield at_most(
+            item, f"(500, {A}, {H}), three successors", seconds, "s", SIMULATED_SECONDS[kind.name]
+        )
 
 
 def taxi() -> Row:
@@ -84,11 +93,20 @@ def taxi() -> Row:
     seconds = time.perf_counter() - started
     note = f"{run.violations} below the floor, first mixture at {run.first_mixture}"
     where = f"({world.S}, {world.A}, {world.H})"
-    return at_most(f"EpsMix: {TAXI_EPISODES:,} episodes of Taxi-v4, live", where, seconds, "s", TAXI_SECONDS, note)
+    return at_most(
+        f"EpsMix: {TAXI_EPISODES:,} episodes of Taxi-v4, live",
+        where,
+        seconds,
+        "s",
+        TAXI_SECONDS,
+        note,
+    )
 
 
 def steps_of_a_learner() -> Iterator[Row]:
-    """A step of a Learner without its plans, against the number of states: in one of the smallest world."""
+    """A step of a Learner without its plans, against the number of states: in one of the
+    smallest world.
+    """
     first = None
     for S in STEP_SIZES:
         world = world_of(S)[0]
@@ -132,13 +150,17 @@ def step_seconds(world: sf.TabularMDP, agent: sf.Agent) -> float:
 
 
 def paid(world: sf.TabularMDP, h: int, s: int, a: int, s_next: int) -> float:
-    """The reward in the world's own units, as a process would pay it: held against the table, it is that."""
+    """The reward in the world's own units, as a process would pay it: held against the table, it
+    is that.
+    """
     return float(world.problem.units.step_to_user(np.array(world.mean_reward(h, s, a, s_next))))
 
 
 def what_checks_take() -> Iterator[Row]:
-    """An episode, its plans included, with the checks of premises in one without: by turns, in seconds of this
-    process. Steps that share counts are kept apart and compared, and rewards are held against the table."""
+    """An episode, its plans included, with the checks of premises in one without: by turns, in
+    seconds of this process. Steps that share counts are kept apart and compared, and rewards are
+    held against the table.
+    """
     for name, settings in CHECKED:
         world = sf.world(name, **settings)
         given = world.problem, world.baseline, world.suggested_floor
@@ -150,7 +172,9 @@ def what_checks_take() -> Iterator[Row]:
                 best[checked] = min(known, episode_seconds(world, agent, CHECKED_EPISODES, checked))
         note = f"{1e6 * best[True]:.0f} us, without checks {1e6 * best[False]:.0f} us"
         where, ratio = f"({world.S:,}, {world.A}, {world.H}) {name}", best[True] / best[False]
-        yield at_most("an episode with its checks in one without", where, ratio, "", MOST_FOR_CHECKS, note)
+        yield at_most(
+            "an episode with its checks in one without", where, ratio, "", MOST_FOR_CHECKS, note
+        )
 
 
 def episode_seconds(world: sf.TabularMDP, agent: sf.Agent, episodes: int, checked: bool) -> float:

@@ -1,8 +1,10 @@
-"""A log of 50 million rows to counts, against a bare GROUP BY by the same engine in the same run, on two cores.
+"""A log of 50 million rows to counts, against a bare GROUP BY by the same engine in the same run,
+on two cores.
 
-The log: 2.5 million episodes of 20 steps, about 300,000 different transitions (step, state, action, next state), and
-rewards that are fixed by state and action, as in the paper. What the bare query does not do: read episodes and rewards,
-split into folds, look for duplicates and broken totals, and lay the counts out as an array.
+The log: 2.5 million episodes of 20 steps, about 300,000 different transitions (step, state, action,
+next state), and rewards that are fixed by state and action, as in the paper. What the bare query
+does not do: read episodes and rewards, split into folds, look for duplicates and broken totals, and
+lay the counts out as an array.
 """
 
 import os
@@ -26,13 +28,17 @@ MEMORY_MB = 500
 
 GENERATE = """
 COPY (
-    SELECT episode, step, state, action, ((state * 7 + action * 3) % 11) / 10.0::DOUBLE AS reward, next_state
+    SELECT episode, step, state, action, next_state,
+        ((state * 7 + action * 3) % 11) / 10.0::DOUBLE AS reward
     FROM (
         SELECT episode, step, ((hash(episode * 32 + step) >> 40) % 10)::BIGINT AS action,
             CASE WHEN step = 0 THEN 0
-                ELSE ((hash(episode * 32 + step) >> 20) % 40 + step * 13) % 300 END::BIGINT AS state,
-            (((hash(episode * 32 + step + 1) >> 20) % 40 + (step + 1) * 13) % 300)::BIGINT AS next_state
-        FROM (SELECT range AS episode FROM range({episodes})), (SELECT range AS step FROM range({steps}))
+                ELSE ((hash(episode * 32 + step) >> 20) % 40 + step * 13) % 300
+                END::BIGINT AS state,
+            (((hash(episode * 32 + step + 1) >> 20) % 40 + (step + 1) * 13) % 300)::BIGINT
+                AS next_state
+        FROM (SELECT range AS episode FROM range({episodes})),
+            (SELECT range AS step FROM range({steps}))
     )
 ) TO '{path}' (FORMAT {form})
 """
@@ -41,7 +47,8 @@ with duckdb.connect() as con:
     con.execute("SET threads = 2")
     con.execute("SET enable_progress_bar = false")
     con.execute("SET memory_limit = '256MB'")
-    con.execute("SELECT step, state, action, next_state, count(*) FROM '{path}' GROUP BY ALL").fetchnumpy()
+    counted = "SELECT step, state, action, next_state, count(*) FROM '{path}' GROUP BY ALL"
+    con.execute(counted).fetchnumpy()
 """
 OURS = """
 counts = sf.count_log("{path}", seed=0, threads=2, states="as logged", reward_range=(0, 1)).counts
@@ -88,7 +95,8 @@ def generate(path: Path, rows: int, form: str) -> None:
         [
             sys.executable,
             "-c",
-            f"import duckdb; duckdb.execute('SET enable_progress_bar = false'); duckdb.execute('''{query}''')",
+            "import duckdb; duckdb.execute('SET enable_progress_bar = false'); "
+            f"duckdb.execute('''{query}''')",
         ],
         check=True,
     )
@@ -103,10 +111,15 @@ def measured(folder: Path) -> Iterator[Row]:
     ratio = statistics.median(ours / bare for bare, ours in times)
     best_bare, best_ours = (min(pair[i] for pair in times) for i in (0, 1))
     size = path.stat().st_size / 1e6
-    note = f"median of {ROUNDS} rounds in turn; best {best_ours:.2f} s over {best_bare:.2f} s; {size:.0f} MB"
+    note = (
+        f"median of {ROUNDS} rounds in turn; best {best_ours:.2f} s over {best_bare:.2f} s; "
+        f"{size:.0f} MB"
+    )
     yield at_most("counting a log / bare GROUP BY", where, ratio, "times", RATIO, note)
     peak = python("import surefoot as sf\n" + OURS.format(path=path) + PEAK)["peak"] / 1e6
-    yield at_most("counting a log, peak of memory", where, peak, "MB", MEMORY_MB, "the whole process")
+    yield at_most(
+        "counting a log, peak of memory", where, peak, "MB", MEMORY_MB, "the whole process"
+    )
     path.unlink()
     yield from ten_times(folder)
 

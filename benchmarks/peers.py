@@ -1,7 +1,8 @@
-"""rlberry 0.6.0's UCBVI, the nearest relative, in a venv of its own and on the same core, taking turns with ours.
+"""rlberry 0.6.0's UCBVI, the nearest relative, in a venv of its own and on the same core, taking
+turns with ours.
 
-It plans from full backward passes in compiled code and plays in Python. It neither keeps a floor nor evaluates what
-it plays; our time includes the exact evaluation.
+It plans from full backward passes in compiled code and plays in Python. It neither keeps a floor
+nor evaluates what it plays; our time includes the exact evaluation.
 """
 
 import json
@@ -21,8 +22,9 @@ from table import Row, at_least
 ROOT = Path(__file__).parents[1]
 VENV = ROOT / ".venv-peers"
 STAMP = VENV / ".ready"
-# rlberry 0.6.0 names no upper bounds. It needs a gymnasium that still has logger.set_level (< 1.0) and a numpy < 2,
-# which has wheels up to Python 3.12. Without numba its backward induction would run in Python.
+# rlberry 0.6.0 names no upper bounds. It needs a gymnasium that still has logger.set_level (< 1.0)
+# and a numpy < 2, which has wheels up to Python 3.12. Without numba its backward induction would
+# run in Python.
 REQUIREMENTS = ("rlberry==0.6.0", "numpy<2", "gymnasium<1", "numba")
 
 TURNS = 6
@@ -39,9 +41,18 @@ def against_rlberry() -> Iterator[Row]:
         for size in SIZES:
             theirs, ours = in_turns(size, ask)
             for name, micros in ours.items():
-                note = f"theirs {theirs:.4g} us per episode, ours {micros:.3g} us (worst window of the worst phase)"
+                note = (
+                    f"theirs {theirs:.4g} us per episode, ours {micros:.3g} us (worst window "
+                    f"of "
+                    "the worst phase)"
+                )
                 yield at_least(
-                    f"rlberry's UCBVI / {name}", label(size), theirs / micros, "x", TARGETS[name][size], note
+                    f"rlberry's UCBVI / {name}",
+                    label(size),
+                    theirs / micros,
+                    "x",
+                    TARGETS[name][size],
+                    note,
                 )
 
 
@@ -64,15 +75,23 @@ def in_turns(size: tuple[int, int, int], ask) -> tuple[float, dict[str, float]]:
 
 
 def install() -> None:
-    """Once; again when the requirements change. PEERS_PYTHON names another interpreter than the one running."""
+    """Once; again when the requirements change. PEERS_PYTHON names another interpreter than the
+    one running.
+    """
     wanted = "\n".join(REQUIREMENTS)
     if STAMP.exists() and STAMP.read_text() == wanted:
         return
     print("peers: installing rlberry into .venv-peers ...", flush=True)
     shutil.rmtree(VENV, ignore_errors=True)
     run(os.environ.get("PEERS_PYTHON", sys.executable), "-m", "venv", str(VENV))
-    # A numpy without a wheel would be built from source for minutes, and then fail: refuse it at once.
-    options = ("--quiet", "--disable-pip-version-check", "--only-binary", "numpy,numba,scipy,pandas")
+    # A numpy without a wheel would be built from source for minutes, and then fail: refuse it at
+    # once.
+    options = (
+        "--quiet",
+        "--disable-pip-version-check",
+        "--only-binary",
+        "numpy,numba,scipy,pandas",
+    )
     run(str(VENV / "bin" / "python"), "-m", "pip", "install", *options, *REQUIREMENTS)
     STAMP.write_text(wanted)
 
@@ -89,7 +108,11 @@ def rlberry():
     """A process that waits, without using the core, until it is asked for its time."""
     script = str(Path(__file__).with_name("rlberry_ucbvi.py"))
     with subprocess.Popen(
-        [str(VENV / "bin" / "python"), script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        [str(VENV / "bin" / "python"), script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
     ) as process:
 
         def ask(S: int, A: int, H: int, episodes: int) -> float:

@@ -1,4 +1,6 @@
-"""What StepMix's H+1 candidates cost beside BPI-UCBVI's one: a full backward pass, nothing skipped."""
+"""What StepMix's H+1 candidates cost beside BPI-UCBVI's one: a full backward pass, nothing
+skipped.
+"""
 
 import time
 from collections.abc import Iterator
@@ -17,13 +19,18 @@ from surefoot import kernels
 from surefoot.agents import SpliceAgent
 from surefoot.kernels.splices import Splices
 
-# Many short turns: a virtual core can run at half speed for some tenths of a second without any sign of it in the
-# scheduler's counters, and the smallest of many short samples is the only one that repeats between runs.
+# Many short turns: a virtual core can run at half speed for some tenths of a second without any
+# sign of it in the scheduler's counters, and the smallest of many short samples is the only one
+# that repeats between runs.
 TURNS, SECONDS = (10, 60), 8.0  # at least and at most, and what those of one size may take
 PASSES = {SMALL: 2_000, MIDDLE: 60, LARGE: 1}  # of StepMix in one turn: a few milliseconds
 SCALE = 1e-6
 EPISODES_OF_KL = 300
-EPISODES_KNOWN = {SMALL: 10**5, MIDDLE: 10**7, LARGE: 10**9}  # enough to unclip every candidate's lower value
+EPISODES_KNOWN = {
+    SMALL: 10**5,
+    MIDDLE: 10**7,
+    LARGE: 10**9,
+}  # enough to unclip every candidate's lower value
 
 bound_splices = kernels.bound_splices
 
@@ -38,7 +45,8 @@ class Pass(NamedTuple):
     first_hi: int
 
 
-# Compiled as the kernels are, but not cached: numba would not notice that bound_splices, in another file, has changed.
+# Compiled as the kernels are, but not cached: numba would not notice that bound_splices, in another
+# file, has changed.
 @numba.njit(error_model="numpy", nogil=True, _nrt=False)
 def full_passes(evidence, splices, states, first_lo, first_hi, passes):
     for _ in range(passes):
@@ -60,8 +68,10 @@ def cost_of_candidates() -> Iterator[Row]:
 
 
 def cost_of_kl() -> Iterator[Row]:
-    """Plans with the KL certificates, after as many baseline episodes as an agent has when it matters: a pass of the
-    fused loop where counts are tables, and what an agent is asked for where they are lists."""
+    """Plans with the KL certificates, after as many baseline episodes as an agent has when it
+    matters: a pass of the fused loop where counts are tables, and what an agent is asked for where
+    they are lists.
+    """
     note = f"{EPISODES_OF_KL} baseline episodes known"
     where = setting(SMALL)
     agent, counts = with_kl("StepMix", where)
@@ -77,8 +87,12 @@ def cost_of_kl() -> Iterator[Row]:
     for name, target in (("BPIUCBVI", 60.0), ("StepMix", 700.0)):
         agent, counts = with_kl(name, where)
         agent.plan(counts)  # compiles
-        took = best_of(lambda agent=agent, counts=counts: agent.plan(counts), SECONDS, least=3, most=20)
-        yield at_most(f"{name}, KL: a plan from counts", label(LARGE), 1e3 * took, "ms", target, note)
+        took = best_of(
+            lambda agent=agent, counts=counts: agent.plan(counts), SECONDS, least=3, most=20
+        )
+        yield at_most(
+            f"{name}, KL: a plan from counts", label(LARGE), 1e3 * took, "ms", target, note
+        )
 
 
 def with_kl(name: str, where: Setting) -> tuple[SpliceAgent, sf.Counts]:
@@ -98,7 +112,9 @@ def ready(name: str, where: Setting, n_sas: np.ndarray, scratch: np.ndarray) -> 
     return line
 
 
-def in_turns(size: tuple[int, int, int], lines: dict[tuple[str, bool], Pass]) -> dict[tuple[str, bool], float]:
+def in_turns(
+    size: tuple[int, int, int], lines: dict[tuple[str, bool], Pass]
+) -> dict[tuple[str, bool], float]:
     """Microseconds a pass, the smallest of all turns."""
     best = dict.fromkeys(lines, float("inf"))
     for _ in rounds(SECONDS, *TURNS):
@@ -110,21 +126,33 @@ def in_turns(size: tuple[int, int, int], lines: dict[tuple[str, bool], Pass]) ->
     return best
 
 
-def rows_of(size: tuple[int, int, int], lines: dict[tuple[str, bool], Pass], micros: dict) -> list[Row]:
+def rows_of(
+    size: tuple[int, int, int], lines: dict[tuple[str, bool], Pass], micros: dict
+) -> list[Row]:
     H = size[2]
     line = lines["StepMix", False]
-    # Once the library aligns by itself there is one layout, timed twice: what differs then is noise.
+    # Once the library aligns by itself there is one layout, timed twice: what differs then is
+    # noise.
     first, second = ("first", "second") if is_aligned(line.splices) else ("aligned", "not aligned")
     ratios = [micros["StepMix", aligned] / micros["BPIUCBVI", aligned] for aligned in (True, False)]
     lowest = line.splices.V_low[0, :, line.first_lo].min()
-    note = f"worse of {ratios[0]:.2f} ({first}), {ratios[1]:.2f} ({second}); lowest candidate worth {lowest:.3g}"
+    note = (
+        f"worse of {ratios[0]:.2f} ({first}), {ratios[1]:.2f} ({second}); lowest candidate "
+        f"worth {lowest:.3g}"
+    )
     times = "; ".join(
         f"{name} {micros[name, True]:.4g} us {first}, {micros[name, False]:.4g} {second}"
         for name in ("StepMix", "BPIUCBVI")
     )
     again = micros["StepMix", False] / micros["StepMix", True]
-    item = "the same pass timed twice (noise)" if is_aligned(line.splices) else "a pass, not aligned / aligned"
+    item = (
+        "the same pass timed twice (noise)"
+        if is_aligned(line.splices)
+        else "a pass, not aligned / aligned"
+    )
     return [
-        at_most("StepMix's pass / BPI-UCBVI's", label(size), max(ratios), "", 1 + (H + 1) / 2, note),
+        at_most(
+            "StepMix's pass / BPI-UCBVI's", label(size), max(ratios), "", 1 + (H + 1) / 2, note
+        ),
         plain(item, label(size), again, "", times),
     ]

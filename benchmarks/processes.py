@@ -27,8 +27,8 @@ sf.simulate(world, agent, {episodes}, seed=0, progress=False)
 seconds, cpu = time.perf_counter() - started, time.process_time() - before
 """
 
-# VmHWM and not ru_maxrss where there is a choice: on Linux the latter starts at the size of the process that called
-# exec, which here is a benchmark with everything loaded.
+# VmHWM and not ru_maxrss where there is a choice: on Linux the latter starts at the size of the
+# process that called exec, which here is a benchmark with everything loaded.
 PEAK = """
 import json, resource, sys
 from pathlib import Path
@@ -36,7 +36,8 @@ status = Path("/proc/self/status")
 if status.exists():
     peak = int(status.read_text().split("VmHWM:")[1].split()[0]) * 1024
 else:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 print(json.dumps({"peak": peak, "seconds": globals().get("seconds"), "cpu": globals().get("cpu")}))
 """
 
@@ -56,7 +57,11 @@ agent.plan(counts)  # loads the kernels
 before = time.perf_counter()
 agent.plan(counts)
 planned = time.perf_counter()
-seconds = {"converting": converted - started, "solving": solved - converted, "planning": planned - before}
+seconds = {
+    "converting": converted - started,
+    "solving": solved - converted,
+    "planning": planned - before,
+}
 """
 
 
@@ -73,14 +78,19 @@ def last_line(text: str) -> str:
 
 
 def compile_time() -> Iterator[Row]:
-    """The first `simulate` with an empty cache, and then with the cache that it left: CPU time, which a busy machine
-    disturbs less than the clock on the wall."""
+    """The first `simulate` with an empty cache, and then with the cache that it left: CPU time,
+    which a busy machine disturbs less than the clock on the wall.
+    """
     empty = python(A_RUN.format(episodes=1) + PEAK)
     note = f"solve and boltzmann came before it; on the wall: {empty['seconds']:.3g} s"
     yield at_most("first simulate, compiling", "empty cache", empty["cpu"], "s", COLD_SECONDS, note)
     filled = python(A_RUN.format(episodes=1) + PEAK)
     yield plain(
-        "first simulate, loading", "filled cache", filled["cpu"], "s", f"on the wall: {filled['seconds']:.3g} s"
+        "first simulate, loading",
+        "filled cache",
+        filled["cpu"],
+        "s",
+        f"on the wall: {filled['seconds']:.3g} s",
     )
 
 
@@ -92,8 +102,13 @@ def taxi() -> list[Row]:
     dense = 31 * 502 * 6 * 502 * 8 / 1e6
     note = f"a dense (H, S, A, S) array alone would take {dense:.0f} MB"
     return [
-        at_most("Taxi-v4, memory above imports", where, done["peak"] / 1e6 - imports, "MB", dense, note),
-        *(plain(f"Taxi-v4, {what}", where, seconds, "s") for what, seconds in done["seconds"].items()),
+        at_most(
+            "Taxi-v4, memory above imports", where, done["peak"] / 1e6 - imports, "MB", dense, note
+        ),
+        *(
+            plain(f"Taxi-v4, {what}", where, seconds, "s")
+            for what, seconds in done["seconds"].items()
+        ),
     ]
 
 
@@ -111,7 +126,11 @@ def start(item: str, command: list[str]) -> Row:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         times.append(time.perf_counter() - started)
         if done.returncode != 0:
-            return broken(item, f"exit {done.returncode}: {last_line(done.stderr)}", target=f"<= {START_SECONDS:g}")
+            return broken(
+                item,
+                f"exit {done.returncode}: {last_line(done.stderr)}",
+                target=f"<= {START_SECONDS:g}",
+            )
     note = f"best; median of {STARTS}: {statistics.median(times):.3f} s"
     return at_most(item, "", min(times), "s", START_SECONDS, note)
 

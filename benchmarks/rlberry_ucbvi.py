@@ -1,4 +1,6 @@
-"""Runs in .venv-peers: reads [S, A, H, episodes] per line, answers with UCBVI's microseconds per episode."""
+"""Runs in .venv-peers: reads [S, A, H, episodes] per line, answers with UCBVI's microseconds per
+episode.
+"""
 
 import json
 import logging
@@ -11,7 +13,9 @@ import rlberry
 from rlberry.agents import UCBVIAgent
 from rlberry.envs.finite import FiniteMDP
 
-GRAIN = 2**20  # rlberry insists on rows that sum to 1 within 1e-15, so probabilities are multiples of 2^-20
+GRAIN = (
+    2**20
+)  # rlberry insists on rows that sum to 1 within 1e-15, so probabilities are multiples of 2^-20
 
 
 @cache

@@ -1,8 +1,10 @@
-"""Speed and memory of surefoot, measured side by side in one run: `make bench`, or `make bench PEERS=1`.
+"""Speed and memory of surefoot, measured side by side in one run: `make bench`, or `make bench
+PEERS=1`.
 
-Prints each row when it is measured, with its target, writes out/bench.json, and always exits 0: on a busy machine a
-missed target is news, not a failure. The numbers that carry over to other machines are the ratios. At the end it names
-the rows that nothing was compared with, and those that are slower than in benchmarks/kept.json, which --keep writes.
+Prints each row when it is measured, with its target, writes out/bench.json, and always exits 0: on
+a busy machine a missed target is news, not a failure. The numbers that carry over to other machines
+are the ratios. At the end it names the rows that nothing was compared with, and those that are
+slower than in benchmarks/kept.json, which --keep writes.
 """
 
 import argparse
@@ -13,7 +15,18 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 ITEMS = (
-    *("compile", "start", "memory", "taxi", "planning", "kl", "runs", "learners", "scaling", "instructions"),
+    *(
+        "compile",
+        "start",
+        "memory",
+        "taxi",
+        "planning",
+        "kl",
+        "runs",
+        "learners",
+        "scaling",
+        "instructions",
+    ),
     *("cores", "linear-programs", "episodes", "logs", "peers"),
 )
 LONG = ("instructions",)  # a quarter of an hour: only where it is asked for
@@ -21,8 +34,12 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUM
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peers", action="store_true", help="also rlberry, in its own venv .venv-peers")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--peers", action="store_true", help="also rlberry, in its own venv .venv-peers"
+    )
     parser.add_argument(
         "--only",
         nargs="+",
@@ -30,7 +47,9 @@ def main() -> None:
         choices=ITEMS,
         help=f"{', '.join(ITEMS)}; compile is always measured, because it fills the cache",
     )
-    parser.add_argument("--keep", action="store_true", help="write the ratios of this run into benchmarks/kept.json")
+    parser.add_argument(
+        "--keep", action="store_true", help="write the ratios of this run into benchmarks/kept.json"
+    )
     options = parser.parse_args()
     one_core()
     with tempfile.TemporaryDirectory() as cache:
@@ -40,7 +59,9 @@ def main() -> None:
 
 
 def one_core() -> None:
-    """Pin this process, and all it starts, to one CPU and one thread. Must come before numpy is imported."""
+    """Pin this process, and all it starts, to one CPU and one thread. Must come before numpy is
+    imported.
+    """
     for name in ONE_THREAD:
         os.environ[name] = "1"
     if hasattr(os, "sched_setaffinity"):
@@ -70,14 +91,18 @@ def measure(with_peers: bool, only: list[str] | None, keep: bool) -> None:
 
 
 def chosen(with_peers: bool, only: list[str] | None) -> list[str]:
-    """The items to measure, in their order. Compiling comes first whatever is asked for: it fills the cache."""
+    """The items to measure, in their order. Compiling comes first whatever is asked for: it
+    fills the cache.
+    """
     if only:
         return [name for name in ITEMS if name in only or name == "compile"]
     return [name for name in ITEMS if name not in LONG and (with_peers or name != "peers")]
 
 
 def rows_of(name: str, item: Callable[[], Iterable[Any]]) -> Iterator[Any]:
-    """The rows of an item, one by one. One that breaks is reported, after the rows it had, and does not stop others."""
+    """The rows of an item, one by one. One that breaks is reported, after the rows it had, and
+    does not stop others.
+    """
     import table
 
     try:

@@ -68,10 +68,14 @@ def sources() -> str:
 
 
 def write(rows: list[Row], measured: str) -> None:
-    """Numbers without the versions behind them mean nothing next month. `measured`: the sources at the start."""
+    """Numbers without the versions behind them mean nothing next month. `measured`: the sources
+    at the start.
+    """
     changed = sources() != measured
     if changed:
-        print("The library's sources changed during this run: its rows may be about different code.")
+        print(
+            "The library's sources changed during this run: its rows may be about different code."
+        )
     record = {
         "python": platform.python_version(),
         "machine": platform.machine(),

@@ -1,4 +1,6 @@
-"""Several episodes at once: plan once, hand the policy to many, and count them when ALL of them have ended."""
+"""Several episodes at once: plan once, hand the policy to many, and count them when ALL of them
+have ended.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,9 +24,12 @@ played = 0
 with ThreadPoolExecutor(patients_at_once) as pool:
     for _ in range(100):
         plan = agent.plan(counts)  # certified for every episode that it is played in, now or later
-        drawn = [plan.draw(rng, episode=played + i) for i in range(patients_at_once)]  # a coin for each
+        drawn = [
+            plan.draw(rng, episode=played + i) for i in range(patients_at_once)
+        ]  # a coin for each
         under_way = [pool.submit(treat, played + i, policy) for i, (policy, _) in enumerate(drawn)]
-        # Wait for all. Counting those that end first would select by how they went, and void the promise.
+        # Wait for all. Counting those that end first would select by how they went, and void the
+        # promise.
         for (_, by_baseline), episode in zip(drawn, under_way, strict=True):
             seen = episode.result()
             counts.add(sf.Episode.of(problem, seen.states, seen.actions, baseline=by_baseline))
@@ -33,4 +38,5 @@ with ThreadPoolExecutor(patients_at_once) as pool:
 plan = agent.plan(counts)
 print(f"{played:,} episodes, {patients_at_once} at once: {plan}")
 assert plan.safety == "certified"
-# Outcomes that come weeks late, or never? A guard counts in the order of dispatch: examples/guard_a_model.py.
+# Outcomes that come weeks late, or never? A guard counts in the order of dispatch:
+# examples/guard_a_model.py.

@@ -5,12 +5,14 @@ import surefoot as sf
 world = sf.world("offers")  # stands for your process
 sf.sample_log(world, world.baseline, 2000, "past.parquet", seed=0)  # stands for your log
 
-# Count the log: DuckDB reads it, no row is held in memory. Declare what you know, and nothing that you only saw.
+# Count the log: DuckDB reads it, no row is held in memory. Declare what you know, and nothing that
+# you only saw.
 log = sf.count_log("past.parquet", states=4, actions=3, reward_range=(-1, 10), seed=0)
 problem = log.problem(rewards="as logged", start=0, stationary=True, unit="EUR")
 counts = log.counts.pool()
 
-# The policy with the highest certificate. Half of delta is for it, half for the agent that begins with it.
+# The policy with the highest certificate. Half of delta is for it, half for the agent that begins
+# with it.
 learnt = sf.robust_vi(counts, problem, delta=0.025)
 floor = 92.9
 print(learnt.explain(floor, log))

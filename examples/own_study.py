@@ -29,5 +29,8 @@ results = read_results(folder.path)
 print_summary(results)
 for floor in ("low", "high"):
     regrets = sorted(trial.regret for trial in results.of(floor, "epsmix"))
-    print(f"{floor} floor: EpsMix loses {regrets[2]:.0f} EUR to the optimum over 5,000 customers (median of five)")
+    print(
+        f"{floor} floor: EpsMix loses {regrets[2]:.0f} EUR to the optimum over 5,000 customers "
+        "(median of five)"
+    )
 print("The same as one page with figures: surefoot report results/shop")

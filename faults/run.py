@@ -1,7 +1,8 @@
-"""make faults: plant each fault of planted.toml in a scratch copy, run the tests that should notice, say who did.
+"""make faults: plant each fault of planted.toml in a scratch copy, run the tests that should
+notice, say who did.
 
-The named tests come first and stop at the first failure; where none of them fails, the whole quick suite has its turn.
-Exit code 1 if a fault was not caught, or not by its named tests.
+The named tests come first and stop at the first failure; where none of them fails, the whole quick
+suite has its turn. Exit code 1 if a fault was not caught, or not by its named tests.
 """
 
 import argparse
@@ -52,7 +53,8 @@ def planted(fault: Fault, root: Path = ROOT) -> str:
     old, new = fault.old.removeprefix("\n"), fault.new.removeprefix("\n")
     if source.count(old) != 1 or old == new:
         raise SystemExit(
-            f"{fault.name}: {fault.file} has {source.count(old)} times\n{old}\nexpected once. Mend the list."
+            f"{fault.name}: {fault.file} has {source.count(old)} times\n{old}\nexpected once. Mend "
+            "the list."
         )
     return source.replace(old, new)
 
@@ -60,7 +62,11 @@ def planted(fault: Fault, root: Path = ROOT) -> str:
 def scratch(folder: Path, fault: Fault | None) -> Path:
     """A copy of the project, as git knows it or would, with the fault in it."""
     listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
+        ["git", "ls-files", "-co", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        text=True,
     )
     for name in filter(None, listed.stdout.split("\0")):
         if (ROOT / name).is_file():
@@ -79,7 +85,18 @@ def first_failure(folder: Path, tests: list[str], jit: bool, patience: float) ->
         "NUMBA_DISABLE_JIT": "0" if jit else "1",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not full", "-p", "no:cacheprovider", *tests]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-m",
+        "not full",
+        "-p",
+        "no:cacheprovider",
+        *tests,
+    ]
     try:
         done = subprocess.run(
             command,
@@ -91,12 +108,16 @@ def first_failure(folder: Path, tests: list[str], jit: bool, patience: float) ->
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise SystemExit(f"After {patience:.0f} s there is no answer from {' '.join(tests)}.") from None
+        raise SystemExit(
+            f"After {patience:.0f} s there is no answer from {' '.join(tests)}."
+        ) from None
     if done.returncode == 0:
         return ""
     found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
     if found is None or done.returncode != 1:
-        raise SystemExit(f"pytest ended with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-2000:]}")
+        raise SystemExit(
+            f"pytest ended with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-2000:]}"
+        )
     return found.group(1)
 
 
@@ -117,7 +138,11 @@ def control(faults: list[Fault]) -> None:
     for jit in (False, True):
         tests = sorted({test for fault in faults if fault.jit == jit for test in fault.tests})
         with tempfile.TemporaryDirectory(prefix="surefoot-fault-") as folder:
-            by = first_failure(scratch(Path(folder), None), tests, jit, 3 * PATIENCE) if tests else ""
+            by = (
+                first_failure(scratch(Path(folder), None), tests, jit, 3 * PATIENCE)
+                if tests
+                else ""
+            )
         if by:
             raise SystemExit(f"{by} fails although nothing was planted.")
 
@@ -127,22 +152,39 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("words", nargs="*", help="only faults whose name holds one of them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--no-control", action="store_true", help="do not run the named tests without a fault first")
+    parser.add_argument(
+        "--no-control", action="store_true", help="do not run the named tests without a fault first"
+    )
     asked = parser.parse_args()
-    faults = [fault for fault in read_faults() if not asked.words or any(word in fault.name for word in asked.words)]
+    faults = [
+        fault
+        for fault in read_faults()
+        if not asked.words or any(word in fault.name for word in asked.words)
+    ]
     started = time.perf_counter()
     with ThreadPoolExecutor(asked.jobs) as pool:
         clean = None if asked.no_control else pool.submit(control, faults)
         outcomes = []
         for outcome in pool.map(look, faults):
             outcomes.append(outcome)
-            verdict = "caught    " if outcome.named else "CAUGHT, BUT NOT BY ITS TESTS" if outcome.by else "NOT CAUGHT"
-            print(f"{verdict} {outcome.fault.name}  [{outcome.by or '-'}, {outcome.seconds:.0f} s]", flush=True)
+            verdict = (
+                "caught    "
+                if outcome.named
+                else "CAUGHT, BUT NOT BY ITS TESTS"
+                if outcome.by
+                else "NOT CAUGHT"
+            )
+            print(
+                f"{verdict} {outcome.fault.name}  [{outcome.by or '-'}, {outcome.seconds:.0f} s]",
+                flush=True,
+            )
         if clean is not None:
             clean.result()
     caught = sum(outcome.named for outcome in outcomes)
     minutes = (time.perf_counter() - started) / 60
-    print(f"{caught} of {len(outcomes)} faults caught by their named tests, in {minutes:.1f} minutes.")
+    print(
+        f"{caught} of {len(outcomes)} faults caught by their named tests, in {minutes:.1f} minutes."
+    )
     return 0 if caught == len(outcomes) else 1
 
 

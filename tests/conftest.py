@@ -23,7 +23,9 @@ def paper_world():
 
 
 def visited_counts(world, policy, episodes, seed, pooled=False):
-    """Counts of `episodes` episodes of a policy, drawn step by step with multinomials (fast, any size)."""
+    """Counts of `episodes` episodes of a policy, drawn step by step with multinomials (fast, any
+    size).
+    """
     rng = np.random.default_rng(seed)
     n_sas = np.zeros((world.H, world.S, world.A, world.S), dtype=np.int64)
     at = np.zeros(world.S, dtype=np.int64)
@@ -43,7 +45,18 @@ def counts_of():
     return visited_counts
 
 
-SAME = ("agent", "promise", "episodes", "seed", "floor", "optimum", "baseline", "violations", "regret", "min_value")
+SAME = (
+    "agent",
+    "promise",
+    "episodes",
+    "seed",
+    "floor",
+    "optimum",
+    "baseline",
+    "violations",
+    "regret",
+    "min_value",
+)
 SAME += ("first_mixture", "first_optimistic", "sources", "interrupted", "mean_return", "units")
 
 

@@ -1,7 +1,8 @@
-"""Write the measured tables of docs/choosing.md: how long agents wait, by agent, evidence, log, floor and delta.
+"""Write the measured tables of docs/choosing.md: how long agents wait, by agent, evidence, log,
+floor and delta.
 
     python tools/choosing_tables.py [--runs 15]
-    python tools/choosing_tables.py --only floors --worlds bandit   (these rows alone; the others stay as they are)
+    python tools/choosing_tables.py --only floors --worlds bandit   (these rows alone)
 
 A table is what stands between `<!-- table: name -->` and `<!-- end -->`. About ten minutes.
 """
@@ -24,7 +25,9 @@ CONTEXTS, ACTIONS = 30, 4
 
 
 def bandit():
-    """A bandit of 30 contexts and 4 actions, H = 1: each reward is 0 or 1, with a mean of 0.05 to 0.45."""
+    """A bandit of 30 contexts and 4 actions, H = 1: each reward is 0 or 1, with a mean of 0.05
+    to 0.45.
+    """
     rng = np.random.default_rng(0)
     r = rng.uniform(0.05, 0.45, (CONTEXTS, ACTIONS))
     P = np.zeros((CONTEXTS, ACTIONS, CONTEXTS))
@@ -33,7 +36,9 @@ def bandit():
 
 
 def cases():
-    """Each world, the problem as agents know it, the baseline, its value, the floor, and the episodes of a run."""
+    """Each world, the problem as agents know it, the baseline, its value, the floor, and the
+    episodes of a run.
+    """
     return (case for case in all_cases() if case[0] in Measured.worlds)
 
 
@@ -83,7 +88,9 @@ class Measured:
         if warm is None:
             self.all = sf.simulate_many(world, agent, episodes, seeds)
         else:
-            self.all = [sf.simulate(world, agent, episodes, seed, counts=warm(seed)) for seed in seeds]
+            self.all = [
+                sf.simulate(world, agent, episodes, seed, counts=warm(seed)) for seed in seeds
+            ]
         Measured.violations += sum(run.violations for run in self.all)
         Measured.runs += len(self.all)
 
@@ -127,9 +134,19 @@ def agents(runs):
         for kind, more in columns.values():
             masked = "mask" in more
             known = world.with_support() if masked else world
-            about = (known.problem.forget(rewards=True) if name == "bandit" else known.problem) if masked else problem
-            settings = {"delta": DELTA, "pooled": True, **{key: more[key] for key in more if key != "mask"}}
-            found.append(Measured(known, kind(about, baseline, floor, **settings), episodes, range(runs)))
+            about = (
+                (known.problem.forget(rewards=True) if name == "bandit" else known.problem)
+                if masked
+                else problem
+            )
+            settings = {
+                "delta": DELTA,
+                "pooled": True,
+                **{key: more[key] for key in more if key != "mask"},
+            }
+            found.append(
+                Measured(known, kind(about, baseline, floor, **settings), episodes, range(runs))
+            )
         waiting.append(row(name, *(one.waiting for one in found)))
         regret.append(row(name, *(one.regret for one in found)))
         print(waiting[-1], regret[-1], sep="\n", flush=True)
@@ -148,7 +165,9 @@ def logs(runs):
     yield from heading("world", "evidence of the log", *(f"{n:,} logged" for n in sizes))
     for name in (name for name in ("dosing", "queue", "offers") if name in Measured.worlds):
         world = sf.world(name)
-        agent = sf.EpsMix(world.problem, world.baseline, world.suggested_floor, delta=DELTA, pooled=True)
+        agent = sf.EpsMix(
+            world.problem, world.baseline, world.suggested_floor, delta=DELTA, pooled=True
+        )
         for with_returns in (False, True):
             cells = []
             for n in sizes:
@@ -156,7 +175,10 @@ def logs(runs):
                 def warm(seed, n=n, agent=agent, world=world, with_returns=with_returns):
                     rng = np.random.default_rng([seed, n])
                     states, actions = draw_episodes(world, agent.pi_b, n, rng)
-                    log = [sf.Episode.of(world.problem, *each) for each in zip(states, actions, strict=True)]
+                    log = [
+                        sf.Episode.of(world.problem, *each)
+                        for each in zip(states, actions, strict=True)
+                    ]
                     counts = sf.Counts.from_log(world.problem, log, pooled=True)
                     if not with_returns:
                         return counts
@@ -170,7 +192,9 @@ def logs(runs):
 def floors(runs):
     """Floors of each kind, and what they cost."""
     yield from heading("world", "loss allowed", "a number", "`Relative`", "`Below`")
-    for name in (name for name in ("dosing", "queue", "offers", "bandit") if name in Measured.worlds):
+    for name in (
+        name for name in ("dosing", "queue", "offers", "bandit") if name in Measured.worlds
+    ):
         world, problem, baseline, value, episodes = next(
             (w, p, b, v, k) for found, w, p, b, v, _, k in cases() if found == name
         )
@@ -202,7 +226,9 @@ TABLES = {"worlds": worlds, "agents": agents, "logs": logs, "floors": floors, "d
 
 
 def with_rows(before, measured):
-    """The table as it was, with the rows of the worlds that were measured; of all worlds: what was measured."""
+    """The table as it was, with the rows of the worlds that were measured; of all worlds: what
+    was measured.
+    """
     names = tuple(f"| {name} |" for name in Measured.worlds)
     rows = iter([line for line in measured.splitlines() if line.startswith(names)])
     kept = [next(rows) if line.startswith(names) else line for line in before.splitlines()]
@@ -214,7 +240,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--only", nargs="+", choices=TABLES, default=list(TABLES))
-    parser.add_argument("--worlds", nargs="+", choices=Measured.worlds, default=list(Measured.worlds))
+    parser.add_argument(
+        "--worlds", nargs="+", choices=Measured.worlds, default=list(Measured.worlds)
+    )
     chosen = parser.parse_args()
     in_full = chosen.only == list(TABLES) and chosen.worlds == list(Measured.worlds)
     Measured.worlds = tuple(chosen.worlds)
@@ -231,7 +259,9 @@ def main():
     text = PAGE.read_text()
     for name, table in tables.items():
         place = rf"(?<=<!-- table: {name} -->\n).*?(?=\n<!-- end -->)"
-        text = re.sub(place, lambda found, table=table: with_rows(found[0], table), text, flags=re.DOTALL)
+        text = re.sub(
+            place, lambda found, table=table: with_rows(found[0], table), text, flags=re.DOTALL
+        )
     PAGE.write_text(text)
     print(Measured.violations, "violations in", Measured.runs, "runs")
 

@@ -1,9 +1,10 @@
 """Write docs/reproduction: tables, figures and the report of studies that were run in full.
 
     surefoot run online --out out/full/online
-    python tools/reproduction.py out/full   (the studies in it; pages and sections of all others stay as they are)
+    python tools/reproduction.py out/full   (the studies in it; all other pages stay as they are)
 
-Everything is made from the results alone; a note.txt in a folder (on how long it took, say) comes along.
+Everything is made from the results alone; a note.txt in a folder (on how long it took, say) comes
+along.
 """
 
 import argparse
@@ -27,8 +28,26 @@ POINTS = 100  # of a curve, in the table that is kept
 
 def tables(results, place):
     """Write one row per trial, and thinned curves."""
-    columns = ("scenario", "agent", "trial", "episodes", "floor", "baseline", "optimum", "violations", "regret")
-    more = ("min_value", "mean_value", "off_baseline", "first_optimistic", "on_baseline", "on_mixture", "on_optimistic")
+    columns = (
+        "scenario",
+        "agent",
+        "trial",
+        "episodes",
+        "floor",
+        "baseline",
+        "optimum",
+        "violations",
+        "regret",
+    )
+    more = (
+        "min_value",
+        "mean_value",
+        "off_baseline",
+        "first_optimistic",
+        "on_baseline",
+        "on_mixture",
+        "on_optimistic",
+    )
     with (place / "trials.csv").open("w", newline="") as stream:
         rows = csv.writer(stream, lineterminator="\n")
         rows.writerow((*columns, *more))
@@ -44,11 +63,15 @@ def tables(results, place):
                 mean = sum(float(trial.curve_mean[i]) for trial in trials) / len(trials)
                 lowest = min(float(trial.curve_min[i]) for trial in trials)
                 regret = sum(float(trial.curve_regret[i]) for trial in trials) / len(trials)
-                rows.writerow((first.scenario, first.agent, int(first.curve_episode[i]), mean, lowest, regret))
+                rows.writerow(
+                    (first.scenario, first.agent, int(first.curve_episode[i]), mean, lowest, regret)
+                )
 
 
 def section(results, folder):
-    """The section of one study, whose folder is written again: its claims, its numbers, its figures."""
+    """The section of one study, whose folder is written again: its claims, its numbers, its
+    figures.
+    """
     study, place = results.study, PAGES / results.study.name
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -61,8 +84,9 @@ def section(results, folder):
     command = f"surefoot run {study.name}{' --quick' if quick else ''}"
     yield (
         f"`{command}`: {len(study.cells)} cells, {study.trials} trials each. Every trial: "
-        f"[trials.csv]({study.name}/trials.csv); mean curves: [curves.csv]({study.name}/curves.csv); "
-        f"the page: [report.html]({study.name}/report.html).\n"
+        f"[trials.csv]({study.name}/trials.csv); mean curves: "
+        f"[curves.csv]({study.name}/curves.csv); the page: "
+        f"[report.html]({study.name}/report.html).\n"
     )
     note = folder / "note.txt"
     if note.exists():
@@ -72,11 +96,19 @@ def section(results, folder):
         yield "\n".join((*caveats, ""))
     yield "| claim | whose | verdict | numbers |\n|---|---|---|---|"
     for verdict in judge(results):
-        claim, numbers = (text.replace("|", chr(92) + "|") for text in (verdict.claim, verdict.numbers))
+        claim, numbers = (
+            text.replace("|", chr(92) + "|") for text in (verdict.claim, verdict.numbers)
+        )
         words = f"{WORDS[verdict.holds]} {verdict.at_K}".strip()
         lines = "<br>".join(numbers.split("; "))
-        yield f"| {claim} | {verdict.source} | {words} | <details><summary>unfold</summary>{lines}</details> |"
-    yield "\n| scenario | agent | violations per run | regret (baseline alone) | off the baseline at | optimistic at |"
+        yield (
+            f"| {claim} | {verdict.source} | {words} | "
+            f"<details><summary>unfold</summary>{lines}</details> |"
+        )
+    yield (
+        "\n| scenario | agent | violations per run | regret (baseline alone) | off the baseline "
+        "at | optimistic at |"
+    )
     yield "|---|---|---|---|---|---|"
     for row in summary(results):
         firsts = (row["off_baseline"], row["first_optimistic"])
@@ -100,19 +132,21 @@ def sections(page):
 
 def main():
     """Write the pages of the studies that are given, and keep all others."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("results", type=Path, help="a folder of folders of results")
     given = parser.parse_args().results
     page = PAGES / "README.md"
     beginning = (
-        "# The paper, reproduced\n\n"
-        "Written by `python tools/reproduction.py`; what studies are: [studies.md](../studies.md). Constants are as "
-        "printed, nothing is scaled; seeds, floors and numbers of episodes are in the studies' files. Episodes count "
-        "from 0; in the tables moments are medians over trials, regret and violations are means. A claim holds only if "
-        "it holds in every scenario and, of moments, in every trial, and for the K that stands beside it: with more "
-        "episodes another verdict may come out. A study that is not in full says so below its "
-        "title. Orders of Table 1 are without constants and logarithms. What the paper leaves open, and what was "
-        "chosen: [choices.md](choices.md)."
+        "# The paper, reproduced\n\nWritten by `python tools/reproduction.py`; what studies are: "
+        "[studies.md](../studies.md). Constants are as printed, nothing is scaled; seeds, floors "
+        "and numbers of episodes are in the studies' files. Episodes count from 0; in the tables "
+        "moments are medians over trials, regret and violations are means. A claim holds only if "
+        "it holds in every scenario and, of moments, in every trial, and for the K that stands "
+        "beside it: with more episodes another verdict may come out. A study that is not in full "
+        "says so below its title. Orders of Table 1 are without constants and logarithms. What the "
+        "paper leaves open, and what was chosen: [choices.md](choices.md)."
     )
     written = sections(page.read_text()) if page.exists() else {}
     for folder in study_folders(given):

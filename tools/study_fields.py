@@ -28,13 +28,29 @@ def page():
         "Written by `make docs`; what studies are: studies.md.",
     ]
     for table, fields in TABLES.items():
-        lines += ["", f"## {HEADINGS[table]}", "", "| field | meaning | if left out |", "|---|---|---|"]
+        lines += [
+            "",
+            f"## {HEADINGS[table]}",
+            "",
+            "| field | meaning | if left out |",
+            "|---|---|---|",
+        ]
         for name, field in fields.items():
             default = (
-                "required" if field.default is REQUIRED else "" if field.default is None else json.dumps(field.default)
+                "required"
+                if field.default is REQUIRED
+                else ""
+                if field.default is None
+                else json.dumps(field.default)
             )
             lines.append(f"| `{name}` | {field.meaning} | {default} |")
-    lines += ["", "## Claims", "", "How each is judged: src/surefoot/studies/analysis/claims.py.", ""]
+    lines += [
+        "",
+        "## Claims",
+        "",
+        "How each is judged: src/surefoot/studies/analysis/claims.py.",
+        "",
+    ]
     lines += ["| name | claim | whose |", "|---|---|---|"]
     lines += [f"| `{name}` | {claim.sentence} | {claim.source} |" for name, claim in CLAIMS.items()]
     return "\n".join(lines) + "\n"

@@ -2,8 +2,8 @@
 
     import surefoot as sf
 
-The public names are those of the stub beside this file. Nothing is computed here, and each is imported when it is first
-used.
+The public names are those of the stub beside this file. Nothing is computed here, and each is
+imported when it is first used.
 """
 
 import lazy_loader

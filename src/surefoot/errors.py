@@ -1,4 +1,6 @@
-"""What can go wrong, by kind. Every message says what was expected, what was found, where, and what to do."""
+"""What can go wrong, by kind. Every message says what was expected, what was found, where, and
+what to do.
+"""
 
 
 class SurefootError(ValueError):
@@ -50,4 +52,6 @@ class FloorAboveBaseline(UserWarning):
 
 
 class SolverTrouble(UserWarning):
-    """A linear program that has a solution was not solved. What is played instead is safe, and says so."""
+    """A linear program that has a solution was not solved. What is played instead is safe, and
+    says so.
+    """

@@ -8,7 +8,9 @@ import pytest
 import surefoot as sf
 
 S, A, H = 3, 2, 3
-KINDS = {  # seed, and floor as a share of the baseline's value, that make all three exits be taken; and when pooled
+# seed, and floor as a share of the baseline's value, that make all three exits be taken; and when
+# pooled
+KINDS = {
     "plain": ((3, 0.5), (3, 0.7)),
     "support": ((0, 0.6), (2, 0.8)),
     "by-next-state": ((0, 0.6), (4, 0.8)),
@@ -33,7 +35,9 @@ class Case(NamedTuple):
 
 
 def make(kind, pooled):
-    """A sparse world of this kind. Dynamics (and rewards) depend on the step unless counts are to be pooled."""
+    """A sparse world of this kind. Dynamics (and rewards) depend on the step unless counts are
+    to be pooled.
+    """
     seed, share = KINDS[kind][pooled]
     rng = np.random.default_rng([list(KINDS).index(kind), pooled, seed])
     steps = () if pooled else (H,)
@@ -43,7 +47,9 @@ def make(kind, pooled):
     after = kind.startswith("by-next-state") or kind.startswith("all")
     r = rng.random((*steps, S, A, S) if after else (*steps, S, A))
     if kind in LATE:  # known rewards that the dynamics decide, or nothing is left to learn
-        r = np.concatenate([0.1 * rng.random((H - 1, S, A)), np.repeat(rng.random((1, S, 1)), A, axis=2)])
+        r = np.concatenate(
+            [0.1 * rng.random((H - 1, S, A)), np.repeat(rng.random((1, S, 1)), A, axis=2)]
+        )
     several = kind in ("several-starts", "unknown-start") or kind.startswith("all")
     world = sf.TabularMDP(
         P,
@@ -65,7 +71,9 @@ def make(kind, pooled):
         hidden = rng.random((*steps, S, A)) < 0.5
         problem = sf.Problem(r, 1, H, stationary=pooled, unknown=hidden)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=3.0)
-    return Case(world, problem, baseline, share * world.at_start(sf.policy_value(world, baseline)[0]))
+    return Case(
+        world, problem, baseline, share * world.at_start(sf.policy_value(world, baseline)[0])
+    )
 
 
 @pytest.fixture(params=list(KINDS))

@@ -1,7 +1,9 @@
-"""Explorers, checks, forecasts and ledgers of many states: over lists, against the same problem in tables.
+"""Explorers, checks, forecasts and ledgers of many states: over lists, against the same problem in
+tables.
 
-Small problems are read twice: as they are, and with `MOST_IN_A_TABLE` so low that counts are lists. Large ones are
-refused where a number for every next state would be needed, before anything is made of them.
+Small problems are read twice: as they are, and with `MOST_IN_A_TABLE` so low that counts are lists.
+Large ones are refused where a number for every next state would be needed, before anything is made
+of them.
 """
 
 import sys
@@ -36,7 +38,9 @@ def in_lists(monkeypatch):
 
 
 def world(word, seed=4):
-    """Three successors of each pair; rewards by pair or by next state, a mask or none, steps alike or not."""
+    """Three successors of each pair; rewards by pair or by next state, a mask or none, steps
+    alike or not.
+    """
     rng = np.random.default_rng(seed)
     P = np.zeros((H if "by step" in word else 1, S, A, S))
     for place in np.ndindex(P.shape[:3]):
@@ -46,7 +50,16 @@ def world(word, seed=4):
     return made.with_support() if "mask" in word else made
 
 
-WORDS = ("plain", "mask", "next", "next mask", "by step mask", "by step next", "unknown", "unknown mask nostart")
+WORDS = (
+    "plain",
+    "mask",
+    "next",
+    "next mask",
+    "by step mask",
+    "by step next",
+    "unknown",
+    "unknown mask nostart",
+)
 
 
 def problem_of(word, made):
@@ -70,14 +83,21 @@ class Means:
 
 @pytest.mark.parametrize("word", WORDS)
 def test_thompson_draws_the_same_world_from_lists(word, in_lists):
-    """With the means in place of draws: the posterior mean of V and of rewards. Control: another prior is another."""
+    """With the means in place of draws: the posterior mean of V and of rewards. Control: another
+    prior is another.
+    """
     made = world(word)
     problem, pooled = problem_of(word, made), "by step" not in word
     counts = seen(made, problem, pooled, 30)
     assert isinstance(counts.transitions, Table)
     entries, sums = (
         counts.entries,
-        {"played": counts.played, "x_sa": counts.x_sa, "z_sa": counts.z_sa, "n_start": counts.n_start},
+        {
+            "played": counts.played,
+            "x_sa": counts.x_sa,
+            "z_sa": counts.z_sa,
+            "n_start": counts.n_start,
+        },
     )
     V = np.random.default_rng(0).random(S)
 
@@ -85,7 +105,11 @@ def test_thompson_draws_the_same_world_from_lists(word, in_lists):
         drawn = sf.Thompson(problem, prior)._drawn(counts, Means())
         return [there.ahead(V) + there.rewards(problem, counts, h) for h, there in enumerate(drawn)]
 
-    one, other, policy = values(counts, 1.0), values(counts, 1.5), sf.Thompson(problem)(counts, Means())
+    one, other, policy = (
+        values(counts, 1.0),
+        values(counts, 1.5),
+        sf.Thompson(problem)(counts, Means()),
+    )
     in_lists()
     listed = sf.Counts(Lists.of(entries, counts.shape), H, counts.s1, problem=problem, **sums)
     assert isinstance(listed.transitions, Lists)
@@ -117,20 +141,35 @@ def test_thompson_draws_gammas_of_the_right_shapes(in_lists):
 def large(n=3_000, by_next=False, mask=True, H=3):
     rng = np.random.default_rng(0)
     states, p = rng.integers(0, n, (n * A, 3)), rng.dirichlet(np.ones(3), n * A)
-    P = scipy.sparse.csr_array((p.ravel(), (np.repeat(np.arange(n * A), 3), states.ravel())), shape=(n * A, n))
+    P = scipy.sparse.csr_array(
+        (p.ravel(), (np.repeat(np.arange(n * A), 3), states.ravel())), shape=(n * A, n)
+    )
     rewards = {"r": rng.random((n, A))}
     if by_next:
-        rewards = {"r_next": scipy.sparse.csr_array((rng.random(P.nnz), P.indices, P.indptr), shape=P.shape)}
+        rewards = {
+            "r_next": scipy.sparse.csr_array(
+                (rng.random(P.nnz), P.indices, P.indptr), shape=P.shape
+            )
+        }
     made = sf.TabularMDP(P, H=H, **rewards)
     return made.with_support() if mask else made
 
 
 def test_thompson_is_refused_before_it_draws_too_much():
     made = large(mask=False)
-    with pytest.raises(sf.InvalidSetting, match=r"Thompson draws a weight for each .* 1.8e\+07 .* \(support=\.\.\.\)"):
+    with pytest.raises(
+        sf.InvalidSetting,
+        match=r"Thompson draws a weight for each .* 1.8e\+07 .* \(support=\.\.\.\)",
+    ):
         sf.Thompson(made.problem)
     known = large()
-    agent = sf.StepMix(known.problem, sf.uniform(3, 3_000, A), 0.5, explorer=sf.Thompson(known.problem), pooled=True)
+    agent = sf.StepMix(
+        known.problem,
+        sf.uniform(3, 3_000, A),
+        0.5,
+        explorer=sf.Thompson(known.problem),
+        pooled=True,
+    )
     run = sf.simulate(known, agent, 3, seed=0)
     assert run.counts.played.sum() == 9
 
@@ -154,14 +193,21 @@ def test_agents_of_many_states_are_checked(by_next, mask):
 
 @pytest.mark.parametrize("word", WORDS)
 def test_a_forecast_takes_the_same_for_the_world(word, in_lists):
-    """The frequencies, and where nothing was seen, all next states alike: few enough, so all of them are listed."""
+    """The frequencies, and where nothing was seen, all next states alike: few enough, so all of
+    them are listed.
+    """
     made = world(word)
     problem, pooled = problem_of(word, made), "by step" not in word
     counts = seen(made, problem, pooled, 5)
     assert (counts.n_sa == 0).any()
     entries, sums = (
         counts.entries,
-        {"played": counts.played, "x_sa": counts.x_sa, "z_sa": counts.z_sa, "n_start": counts.n_start},
+        {
+            "played": counts.played,
+            "x_sa": counts.x_sa,
+            "z_sa": counts.z_sa,
+            "n_start": counts.n_start,
+        },
     )
     tables = [forecasts._stand_in(problem, given) for given in (counts, None)]
     in_lists()
@@ -186,10 +232,16 @@ def test_a_forecast_from_lists_is_that_from_tables(in_lists):
     in_lists()
     more = {"played": counts.played, "n_start": counts.n_start}
     listed = sf.Counts(Lists.of(entries, counts.shape), H, counts.s1, problem=made.problem, **more)
-    for outlook, now in ((one, sf.forecast(agent, counts=listed)), (guess, sf.forecast(agent, kappa=0.3))):
+    for outlook, now in (
+        (one, sf.forecast(agent, counts=listed)),
+        (guess, sf.forecast(agent, kappa=0.3)),
+    ):
         found = now.outlooks[0]
         assert outlook.first_mixture is not None
-        assert (found.first_mixture, found.first_optimistic) == (outlook.first_mixture, outlook.first_optimistic)
+        assert (found.first_mixture, found.first_optimistic) == (
+            outlook.first_mixture,
+            outlook.first_optimistic,
+        )
 
 
 def test_a_few_states_stand_for_all_of_many():
@@ -294,9 +346,12 @@ def test_ledgers_of_lists_are_verified(tmp_path, by_next, kind):
 
 def test_a_row_of_rewards_for_all_steps_needs_a_mask_for_all_steps(tmp_path):
     made = large(80, by_next=True)
-    by_step = [scipy.sparse.csr_array((np.ones(len(made.p_list)), made.successors.state, made.successors.first),
-                                      shape=(80 * A, 80))] * 3  # fmt: skip
-    problem = sf.Problem(r_next=sf.Rescaled(made.problem.arguments()["r_next"]), H=3, support=by_step)
+    ones = np.ones(len(made.p_list))
+    lists = (ones, made.successors.state, made.successors.first)
+    by_step = [scipy.sparse.csr_array(lists, shape=(80 * A, 80))] * 3
+    problem = sf.Problem(
+        r_next=sf.Rescaled(made.problem.arguments()["r_next"]), H=3, support=by_step
+    )
     agent = sf.EpsMix(problem, sf.uniform(3, 80, A), 0.1, delta=0.2)
     with sf.Ledger(tmp_path / "ledger", agent) as ledger:
         ledger.write(agent.plan(sf.Counts.zeros(problem)))
@@ -310,13 +365,19 @@ def test_a_row_of_rewards_for_all_steps_needs_a_mask_for_all_steps(tmp_path):
 
 
 def test_a_ledger_that_nobody_could_read_is_refused_at_once(tmp_path):
-    """Rewards by next state, of which any may follow: more than a record can hold. Nothing was planned yet."""
+    """Rewards by next state, of which any may follow: more than a record can hold. Nothing was
+    planned yet.
+    """
     free = large(1_500, by_next=True, mask=False)
     agent = sf.EpsMix(free.problem, sf.uniform(3, 1_500, A), 0.1, pooled=True)
-    with pytest.raises(sf.InvalidSetting, match=r"begin with 4.5e\+06 rewards by next state, .*\(support=\.\.\.\)"):
+    with pytest.raises(
+        sf.InvalidSetting, match=r"begin with 4.5e\+06 rewards by next state, .*\(support=\.\.\.\)"
+    ):
         sf.Ledger(tmp_path / "ledger", agent)
     known = large(1_500, by_next=True)
-    sf.Ledger(tmp_path / "ledger", sf.EpsMix(known.problem, sf.uniform(3, 1_500, A), 0.1, pooled=True))
+    sf.Ledger(
+        tmp_path / "ledger", sf.EpsMix(known.problem, sf.uniform(3, 1_500, A), 0.1, pooled=True)
+    )
 
 
 def test_a_ledger_of_lists_is_continued(tmp_path):

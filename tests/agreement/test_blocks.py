@@ -1,12 +1,16 @@
-"""With a share above 0 `simulate` draws whole blocks at once, with the law of the episode-by-episode loop.
+"""With a share above 0 `simulate` draws whole blocks at once, with the law of the
+episode-by-episode loop.
 
-The test of the law: 200 runs of each driver with different seeds. Each run is described by its regret, its first
-mixture and first optimistic episode, its episodes per source, all transition counts, first states, sums of rewards,
-returns of the baseline, how they are spread over nodes, the products of rewards with visits of the same pair, and the
-squares of all these; the statistic is the largest difference of means, each in units of its pooled standard deviation;
-the loops' labels are permuted 1,999 times.
-- False alarm: p <= 0.001 happens with probability 0.001 per comparison, exactly (a permutation test). Seeds are fixed.
-- Misses: with about 100 numbers the threshold is a difference of about 0.5 standard deviations of one of them between
+The test of the law: 200 runs of each driver with different seeds. Each run is described by its
+regret, its first mixture and first optimistic episode, its episodes per source, all transition
+counts, first states, sums of rewards, returns of the baseline, how they are spread over nodes, the
+products of rewards with visits of the same pair, and the squares of all these; the statistic is the
+largest difference of means, each in units of its pooled standard deviation; the loops' labels are
+permuted 1,999 times.
+- False alarm: p <= 0.001 happens with probability 0.001 per comparison, exactly (a permutation
+  test). Seeds are fixed.
+- Misses: with about 100 numbers the threshold is a difference of about 0.5 standard deviations of
+  one of them between
   runs. The controls show what that means: three wrong drawers of blocks are rejected.
 """
 
@@ -32,13 +36,25 @@ def described(runs):
     """One row of numbers per run; what never happened is put after the last episode."""
     rows = []
     for run in runs:
-        firsts = [EPISODES if first is None else first for first in (run.first_mixture, run.first_optimistic)]
+        firsts = [
+            EPISODES if first is None else first
+            for first in (run.first_mixture, run.first_optimistic)
+        ]
         counts = run.counts
         paid = np.zeros(0) if counts.x_sa is None else counts.x_sa / 2.0**20
         joint = np.zeros(0) if counts.x_sa is None else paid * counts.n_sa
         returns = counts.baseline_returns / np.array([1.0, 2.0**32])
         kept = counts.return_weights / EPISODE
-        parts = [[run.regret], firsts, list(run.sources.values()), counts.n_sas, counts.n_start, paid, joint, returns]
+        parts = [
+            [run.regret],
+            firsts,
+            list(run.sources.values()),
+            counts.n_sas,
+            counts.n_start,
+            paid,
+            joint,
+            returns,
+        ]
         parts.append(kept)
         row = np.concatenate([np.ravel(part) for part in parts]).astype(float)
         rows.append(np.concatenate([row, row**2]))
@@ -61,8 +77,9 @@ LONG = ("coin", "coin, no returns", "next states")  # these are for `make test-f
 
 
 def played_one_by_one(world, agent, assert_same_run):
-    """200 runs that are played episode by episode in compiled code, whose bits are the plain loop's (compared below for
-    every kind of knowledge, and here again for every tenth run)."""
+    """200 runs that are played episode by episode in compiled code, whose bits are the plain loop's
+    (compared below for every kind of knowledge, and here again for every tenth run).
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops.plan_by_plan)
         runs = [sf.simulate(world, agent, EPISODES, seed=seed) for seed in range(RUNS)]
@@ -73,7 +90,10 @@ def played_one_by_one(world, agent, assert_same_run):
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(name, marks=pytest.mark.full) if name in LONG else name for name in sorted(CASES)],
+    params=[
+        pytest.param(name, marks=pytest.mark.full) if name in LONG else name
+        for name in sorted(CASES)
+    ],
 )
 def played(request, case_of, assert_same_run):
     """200 runs, episode by episode."""
@@ -101,7 +121,9 @@ def estimated(world, problem, pi, n, counts, rng, baseline):
     """Wrong: next states by the frequencies seen so far instead of the true kernel."""
     seen = counts.n_sas + 0.5 * (world.P_rows > 0.0)
     guess = sf.TabularMDP(
-        seen[0] / seen[0].sum(axis=-1, keepdims=True) if world.stationary else seen / seen.sum(axis=-1, keepdims=True),
+        seen[0] / seen[0].sum(axis=-1, keepdims=True)
+        if world.stationary
+        else seen / seen.sum(axis=-1, keepdims=True),
         None if world.problem.r_next_rows is not None else world.r,
         H=world.H,
         start=world.start,
@@ -125,7 +147,9 @@ def alike(world, problem, pi, n, counts, rng, baseline):
 
 
 def at_the_node_below(world, agent, counts, n, rng):
-    """Wrong: a return is counted at the node below it alone, so that what is kept has a lower mean."""
+    """Wrong: a return is counted at the node below it alone, so that what is kept has a lower
+    mean.
+    """
     for _ in range(n):
         once = agent.starting_counts(None, 1)
         DRAW_BASELINE(world, agent, once, 1, rng)
@@ -134,7 +158,9 @@ def at_the_node_below(world, agent, counts, n, rng):
         counts.episodes += 1
         counts.n_start += once.n_start
         counts.baseline_returns += once.baseline_returns
-        counts.return_weights[spread(int(once.baseline_returns[1]), *agent.return_range)[0]] += EPISODE
+        counts.return_weights[spread(int(once.baseline_returns[1]), *agent.return_range)[0]] += (
+            EPISODE
+        )
         if counts.x_sa is not None:
             counts.x_sa += once.x_sa
 
@@ -151,7 +177,9 @@ def test_another_drawer_is_rejected(played, wrong, monkeypatch):
 
 
 def test_returns_that_are_spread_otherwise_are_rejected(played, monkeypatch):
-    """Control: counts and sums are right, and what is kept of each return is not. Where none is kept, nobody sees."""
+    """Control: counts and sums are right, and what is kept of each return is not. Where none is
+    kept, nobody sees.
+    """
     world, agent, runs = played
     monkeypatch.setattr(loops, "draw_baseline", at_the_node_below)
     assert (p_value(described(runs), drawn(world, agent)) <= LEVEL) == (agent.returns is not None)
@@ -183,17 +211,25 @@ def test_a_block_is_as_long_in_both(share, case_of, monkeypatch):
 
 
 def test_blocks_of_many_episodes_add_up(case_of):
-    """Every number of a long run is exact: each account sums to the episodes, and rewards to what known ones pay.
+    """Every number of a long run is exact: each account sums to the episodes, and rewards to what
+    known ones pay.
 
-    Means of more than 1,000 rewards are within 0.1 of the truth: false alarm 4e-9 a pair (Hoeffding); a mean that is
-    off by 0.15 is missed with less than 0.01.
+    Means of more than 1,000 rewards are within 0.1 of the truth: false alarm 4e-9 a pair
+    (Hoeffding); a mean that is off by 0.15 is missed with less than 0.01.
     """
     case = case_of("all-together", False)
     agent = sf.EpsMix(case.problem, case.baseline, case.floor, replan=0.5, returns=sf.Returns())
     K = 10**6 + 7
     run = sf.simulate(case.world, agent, K, seed=0)
     counts = run.counts
-    assert run.episodes == counts.episodes == counts.n_start.sum() == sum(run.sources.values()) == run.by_h.sum() == K
+    assert (
+        run.episodes
+        == counts.episodes
+        == counts.n_start.sum()
+        == sum(run.sources.values())
+        == run.by_h.sum()
+        == K
+    )
     np.testing.assert_array_equal(counts.n_sas.sum(axis=(1, 2, 3)), K)
     arrived = counts.n_sas.sum(axis=(1, 2))
     np.testing.assert_array_equal(counts.n_sa.sum(axis=2), [counts.n_start, *arrived[:-1]])
@@ -207,9 +243,12 @@ def test_blocks_of_many_episodes_add_up(case_of):
 
 
 @pytest.mark.parametrize("pooled", [False, True])
-def test_plans_played_one_by_one_are_the_plain_loop(kind, pooled, case_of, assert_same_run, monkeypatch):
-    """Compiled code can play the episodes of a plan one by one: then its bits are the plain loop's, and not the block
-    drawer's (control)."""
+def test_plans_played_one_by_one_are_the_plain_loop(
+    kind, pooled, case_of, assert_same_run, monkeypatch
+):
+    """Compiled code can play the episodes of a plan one by one: then its bits are the plain loop's,
+    and not the block drawer's (control).
+    """
     case = case_of(kind, pooled)
     settings = {"delta": 0.3, "pooled": pooled, "replan": 0.2}
     agent = sf.EpsMix(case.problem, case.baseline, case.floor, **settings)
@@ -227,17 +266,20 @@ def literal():
     baseline = sf.boltzmann(sf.solve(world).Q, eta=10.0)
 
     def build(share, scale=1.0):
-        return sf.StepMix(world.problem, baseline, 2.0, delta=0.1, bounds=sf.Bernstein(scale), replan=share)
+        return sf.StepMix(
+            world.problem, baseline, 2.0, delta=0.1, bounds=sf.Bernstein(scale), replan=share
+        )
 
     return world, build
 
 
 @pytest.mark.full
 def test_a_hundred_million_episodes_of_the_paper(literal):
-    """In blocks of 0.1 % the baseline is left, and optimism reached, when a plan before every episode does so (2 %).
+    """In blocks of 0.1 % the baseline is left, and optimism reached, when a plan before every
+    episode does so (2 %).
 
-    Runs scatter by about 0.1 %, so there are no false alarms to speak of; what moves these episodes by less than 2 % is
-    missed.
+    Runs scatter by about 0.1 %, so there are no false alarms to speak of; what moves these episodes
+    by less than 2 % is missed.
     """
     world, build = literal
     run = sf.simulate(world, build(0.001), 10**8, seed=0)
@@ -251,8 +293,9 @@ def test_a_hundred_million_episodes_of_the_paper(literal):
 
 @pytest.mark.full
 def test_blocks_of_a_hundredth_are_later_by_their_rule(literal, monkeypatch):
-    """In blocks of 1 % a weight is used 1 % too long while it grows: optimism comes 7 % later, in the loop too. False
-    alarms and misses as above."""
+    """In blocks of 1 % a weight is used 1 % too long while it grows: optimism comes 7 % later, in
+    the loop too. False alarms and misses as above.
+    """
     world, build = literal
     run = sf.simulate(world, build(0.01), 10**8, seed=0)
     assert run.violations == 0

@@ -1,7 +1,8 @@
-"""Worlds so small that every policy and every trajectory can be listed: enumeration against backward induction.
+"""Worlds so small that every policy and every trajectory can be listed: enumeration against
+backward induction.
 
-Probabilities are multiplied as fractions built from the very floats of the world, so the enumeration has no rounding.
-Fixed seeds: deterministic.
+Probabilities are multiplied as fractions built from the very floats of the world, so the
+enumeration has no rounding. Fixed seeds: deterministic.
 """
 
 from fractions import Fraction
@@ -48,7 +49,9 @@ def fractions(array):
 
 
 def by_trajectories(P, r, policy, s1):
-    """The value and the occupancy of a policy: the probability of every (s, a, s, a, ...) times what it earns."""
+    """The value and the occupancy of a policy: the probability of every (s, a, s, a, ...) times
+    what it earns.
+    """
     H, S, A = r.shape
     pi = fractions(policy)
     value, d, total = Fraction(0), np.full((H, S, A), Fraction(0), dtype=object), Fraction(0)
@@ -72,7 +75,9 @@ def by_trajectories(P, r, policy, s1):
 
 def agree(world, policy, P=None):
     """Do enumeration and the library give the same value and occupancy?"""
-    value, d = by_trajectories(fractions(world.P) if P is None else P, fractions(world.r), policy, world.s1)
+    value, d = by_trajectories(
+        fractions(world.P) if P is None else P, fractions(world.r), policy, world.s1
+    )
     same_value = abs(float(value) - sf.policy_value(world, policy)[0, world.s1]) <= 1e-12
     return same_value and np.abs(d.astype(float) - sf.occupancy(world, policy)).max() <= 1e-12
 
@@ -116,14 +121,19 @@ def test_an_episodic_mixture_by_all_its_trajectories(world):
     first, second = random_policies(world, 2, seed=10)
     mixture = sf.EpisodicMixture(first, second, 0.375)
     P, r = fractions(world.P), fractions(world.r)
-    (v1, d1), (v2, d2) = by_trajectories(P, r, first, world.s1), by_trajectories(P, r, second, world.s1)
+    (v1, d1), (v2, d2) = (
+        by_trajectories(P, r, first, world.s1),
+        by_trajectories(P, r, second, world.s1),
+    )
     rho = Fraction(3, 8)
-    assert sf.policy_value(world, mixture)[0, world.s1] == pytest.approx(float((1 - rho) * v1 + rho * v2), abs=1e-12)
+    assert sf.policy_value(world, mixture)[0, world.s1] == pytest.approx(
+        float((1 - rho) * v1 + rho * v2), abs=1e-12
+    )
     d = ((1 - rho) * d1 + rho * d2).astype(float)
     np.testing.assert_allclose(sf.occupancy(world, mixture), d, atol=1e-12, rtol=0)
 
 
-# ---- Controls: what these comparisons would notice -------------------------------------------------------------------
+# ---- Controls: what these comparisons would notice -----------------------------------------------
 
 
 def test_taking_the_best_reward_now_is_not_the_optimum():

@@ -23,7 +23,14 @@ UNTRIED = "import numba\nnumba.__version__ = '9.9.0'\n"
 
 @pytest.mark.parametrize(
     ("version", "tried"),
-    [("0.60.0", False), ("0.61.2", True), ("0.68.1", True), ("0.69.0rc1", False), ("0.69rc1", False), ("1.0.0", False)],
+    [
+        ("0.60.0", False),
+        ("0.61.2", True),
+        ("0.68.1", True),
+        ("0.69.0rc1", False),
+        ("0.69rc1", False),
+        ("1.0.0", False),
+    ],
 )
 def test_only_versions_that_were_tried_compile_wholes(version, tried):
     assert as_wholes(version) is tried
@@ -35,7 +42,12 @@ def test_another_version_of_numba_gives_the_same_bits(tmp_path):
     for code in (RUN, UNTRIED + RUN):
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / str(len(found)))}
         ended = subprocess.run(
-            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=600
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=600,
         )
         found.append(ended.stdout.split())
     assert (found[0].pop(), found[1].pop()) == ("True", "False")
@@ -44,7 +56,9 @@ def test_another_version_of_numba_gives_the_same_bits(tmp_path):
 
 
 def test_what_an_earlier_version_kept_is_dropped(monkeypatch):
-    """Its index may name a type that has moved: then it is compiled again, and the index begins anew."""
+    """Its index may name a type that has moved: then it is compiled again, and the index begins
+    anew.
+    """
     from numba.core.caching import FunctionCache
 
     from surefoot.kernels import jit, values

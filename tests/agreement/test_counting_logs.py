@@ -1,4 +1,6 @@
-"""What DuckDB counts in a log is what a plain loop over its rows counts: any file, labels, order and threads."""
+"""What DuckDB counts in a log is what a plain loop over its rows counts: any file, labels, order
+and threads.
+"""
 
 import hashlib
 from collections import defaultdict
@@ -34,7 +36,9 @@ def fold_of(episode, seed, H):
 
 
 def labels_of(values):
-    """Integers that fill at least half of 0..max are their own numbers; other labels are numbered in order."""
+    """Integers that fill at least half of 0..max are their own numbers; other labels are
+    numbered in order.
+    """
     found = sorted(set(values))
     if not isinstance(found[0], str) and found[0] >= 0 and found[-1] < 2 * len(found):
         return list(range(found[-1] + 1))
@@ -58,7 +62,11 @@ def by_hand(rows, seed=0, horizon=None, states=None, actions=None, reward_range=
     absorbing = len(states) if any(row[6] and (may_end or row[1] < H - 1) for row in rows) else None
     S, A = len(states) + (absorbing is not None), len(actions)
     n, folds = (np.zeros((H, S, A, S), dtype=np.int64) for _ in range(2))
-    x_sa, starts, paid = np.zeros((H, S, A), dtype=np.int64), np.zeros(S, dtype=np.int64), defaultdict(list)
+    x_sa, starts, paid = (
+        np.zeros((H, S, A), dtype=np.int64),
+        np.zeros(S, dtype=np.int64),
+        defaultdict(list),
+    )
     histories = defaultdict(list)
     for row in rows:
         histories[row[0]].append(row)
@@ -76,13 +84,15 @@ def by_hand(rows, seed=0, horizon=None, states=None, actions=None, reward_range=
             place = h, path[h], done[h], path[h + 1]
             n[place] += 1
             folds[place] += fold_of(episode, seed, H) == h
-            x_sa[place[:3]] += int(np.floor(min(max((earned[h] - low) / (high - low), 0.0), 1.0) * UNIT))
+            x_sa[place[:3]] += int(
+                np.floor(min(max((earned[h] - low) / (high - low), 0.0), 1.0) * UNIT)
+            )
             paid[place[:3]].append(earned[h])
         episodes.append((path, done, earned))
         total += sum(earned)
     return SimpleNamespace(
-        H=H, S=S, A=A, absorbing=absorbing, states=tuple(states), actions=tuple(actions), n=n, folds=folds,
-        starts=starts,
+        H=H, S=S, A=A, absorbing=absorbing, states=tuple(states), actions=tuple(actions),
+        n=n, folds=folds, starts=starts,
         x_sa=x_sa, paid=paid, episodes=episodes, mean_return=total / len(episodes),
     )  # fmt: skip
 
@@ -99,7 +109,9 @@ def assert_counted(log, hand, precision=1e-11):
     for place in np.ndindex(hand.H, hand.S, hand.A):
         given = hand.paid[place]
         if not given:
-            assert np.isnan([log.rewards.mean[place], log.rewards.min[place], log.rewards.max[place]]).all()
+            assert np.isnan(
+                [log.rewards.mean[place], log.rewards.min[place], log.rewards.max[place]]
+            ).all()
             continue
         assert (log.rewards.min[place], log.rewards.max[place]) == (min(given), max(given))
         assert log.rewards.mean[place] == pytest.approx(np.mean(given), abs=precision, rel=0)
@@ -115,7 +127,16 @@ def assert_counted(log, hand, precision=1e-11):
 
 
 def simulate(
-    n=60, H=3, seed=0, states=(0, 1, 2), actions=(0, 1), ids=None, kind="pair", ends=0.0, first=0, span=(0.0, 1.0)
+    n=60,
+    H=3,
+    seed=0,
+    states=(0, 1, 2),
+    actions=(0, 1),
+    ids=None,
+    kind="pair",
+    ends=0.0,
+    first=0,
+    span=(0.0, 1.0),
 ):
     """Rows of n episodes; those with `ends` may terminate before step H."""
     rng = np.random.default_rng(seed)
@@ -132,7 +153,9 @@ def simulate(
             r = {"pair": lambda: table[h, s, a], "next": lambda: table[h, s, a, s_next]}.get(kind)  # noqa: B023
             reward = float(rng.uniform(*span) if r is None else r())
             cut = h == H - 1 and not ended
-            rows.append((episode, h + first, states[s], actions[a], reward, states[s_next], ended, cut))
+            rows.append(
+                (episode, h + first, states[s], actions[a], reward, states[s_next], ended, cut)
+            )
             if ended:
                 break
             s = s_next
@@ -147,11 +170,16 @@ def write(path, rows, names=NAMES, kinds=None):
     """The rows, with the columns of these names."""
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
     table = {
-        name: np.array(column, dtype=object if isinstance(column[0], str) else None) for name, column in columns.items()
+        name: np.array(column, dtype=object if isinstance(column[0], str) else None)
+        for name, column in columns.items()
     }
     kinds = kinds or {}
-    chosen = ", ".join(f'"{name}"::{kinds[name]} AS "{name}"' if name in kinds else f'"{name}"' for name in names)
-    form = {".parquet": "PARQUET", ".csv": "CSV, HEADER", ".gz": "CSV, HEADER", ".jsonl": "JSON"}[path.suffix]
+    chosen = ", ".join(
+        f'"{name}"::{kinds[name]} AS "{name}"' if name in kinds else f'"{name}"' for name in names
+    )
+    form = {".parquet": "PARQUET", ".csv": "CSV, HEADER", ".gz": "CSV, HEADER", ".jsonl": "JSON"}[
+        path.suffix
+    ]
     WRITER.register("given", table)
     WRITER.execute(f"COPY (SELECT {chosen} FROM given) TO '{path}' (FORMAT {form})")
     return path
@@ -167,7 +195,9 @@ def test_the_folds_are_the_documented_arithmetic(seed):
     ids += rng.integers(-(2**63), 2**63 - 1, size=300).tolist()
     for H in (1, 2, 7, 1000):
         assert folds_of(np.array(ids), seed, H).tolist() == [fold_of(i, seed, H) for i in ids]
-    assert folds_of(np.array([number_of("visit 7")]), seed, 50).tolist() == [fold_of("visit 7", seed, 50)]
+    assert folds_of(np.array([number_of("visit 7")]), seed, 50).tolist() == [
+        fold_of("visit 7", seed, 50)
+    ]
     sizes = np.bincount(folds_of(np.arange(30_000), seed, 3), minlength=3)
     assert (np.abs(sizes - 10_000) < 600).all()  # 7 standard deviations of a fair split
 
@@ -205,8 +235,12 @@ def test_several_files_and_a_glob(tmp_path):
     hand = by_hand(rows)
     assert_counted(count_log(str(tmp_path / "part-*.parquet")), hand)
     assert_counted(count_log([tmp_path / f"part-{i}.parquet" for i in (2, 0, 1)]), hand)
-    assert_counted(count_log([str(tmp_path / "part-[01].parquet"), tmp_path / "part-2.parquet"]), hand)
-    split = [write(tmp_path / f"cut-{i}.csv", rows[i::4]) for i in range(4)]  # episodes lie across files
+    assert_counted(
+        count_log([str(tmp_path / "part-[01].parquet"), tmp_path / "part-2.parquet"]), hand
+    )
+    split = [
+        write(tmp_path / f"cut-{i}.csv", rows[i::4]) for i in range(4)
+    ]  # episodes lie across files
     assert_counted(count_log(split), hand)
 
 
@@ -258,14 +292,18 @@ def test_every_kind_of_id(tmp_path, ids):
 @pytest.mark.parametrize("kind", ["TINYINT", "UTINYINT", "SMALLINT", "UINTEGER", "UBIGINT"])
 def test_every_width_of_integer(tmp_path, kind):
     rows = simulate(kind="random")
-    kinds = {name: kind for name in ("episode", "step", "state", "action", "next_state")} | {"reward": "FLOAT"}
+    kinds = {name: kind for name in ("episode", "step", "state", "action", "next_state")} | {
+        "reward": "FLOAT"
+    }
     rows = [(*row[:4], float(np.float32(row[4])), *row[5:]) for row in rows]
     assert_counted(count_log(write(tmp_path / "log.parquet", rows, kinds=kinds)), by_hand(rows))
 
 
 def test_flags_as_numbers_and_flags_left_out(tmp_path):
     rows = simulate(ends=0.2, kind="random")
-    path = write(tmp_path / "log.csv", rows, kinds={"terminated": "INTEGER", "truncated": "INTEGER"})
+    path = write(
+        tmp_path / "log.csv", rows, kinds={"terminated": "INTEGER", "truncated": "INTEGER"}
+    )
     assert_counted(count_log(path), by_hand(rows))
     rows = simulate(kind="random")
     path = write(tmp_path / "bare.csv", [row[:6] for row in rows], NAMES[:6])
@@ -274,7 +312,16 @@ def test_flags_as_numbers_and_flags_left_out(tmp_path):
 
 def test_other_names_and_columns_nobody_asked_for(tmp_path):
     rows = simulate(kind="random", ends=0.2)
-    names = ("visit", "t", "segment", "offer", "margin", "segment after", "over", "state")  # `state` is something else
+    names = (
+        "visit",
+        "t",
+        "segment",
+        "offer",
+        "margin",
+        "segment after",
+        "over",
+        "state",
+    )  # `state` is something else
     path = write(tmp_path / "log.parquet", rows, names)
     mapping = dict(zip(NAMES[:7], names[:7], strict=True))
     assert_counted(count_log(path, columns=mapping), by_hand(rows))
@@ -288,7 +335,8 @@ def test_cut_at_a_horizon_and_steps_from_1(tmp_path, horizon, first):
     found = count_log(write(tmp_path / "log.parquet", rows), horizon=horizon)
     assert_counted(found, by_hand(rows, horizon=horizon))
     assert any(
-        note.startswith(f"Episodes are cut after {horizon} steps; the longest one has 4") for note in found.notes
+        note.startswith(f"Episodes are cut after {horizon} steps; the longest one has 4")
+        for note in found.notes
     )
     assert any("numbered from 1" in note for note in found.notes) == (first == 1)
 
@@ -298,7 +346,11 @@ def test_all_episodes_end_before_a_longer_horizon(tmp_path):
     path = write(tmp_path / "log.parquet", rows)
     found = count_log(path, horizon=5)
     assert_counted(found, by_hand(rows, horizon=5))
-    assert found.counts.n_sas[4].sum() == found.counts.n_sas[4, found.absorbing_state, 0, found.absorbing_state] == 60
+    assert (
+        found.counts.n_sas[4].sum()
+        == found.counts.n_sas[4, found.absorbing_state, 0, found.absorbing_state]
+        == 60
+    )
 
 
 def test_declared_labels(tmp_path):
@@ -311,7 +363,9 @@ def test_declared_labels(tmp_path):
     assert_counted(found, by_hand(rows, states=list(range(5)), actions=list(range(3))))
 
 
-@pytest.mark.parametrize("span", [(-3.0, 5.0), (0.0, 1e6), (-1.0, 0.0), (-0.1, 0.30000000000000004)])
+@pytest.mark.parametrize(
+    "span", [(-3.0, 5.0), (0.0, 1e6), (-1.0, 0.0), (-0.1, 0.30000000000000004)]
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_rewards_in_units_of_their_own(tmp_path, span, kind):
     rows = simulate(n=300, kind=kind, span=span, ends=0.1)
@@ -326,13 +380,20 @@ def test_rewards_in_units_of_their_own(tmp_path, span, kind):
     assert found.counts.x_sa is None
 
 
-@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(
     ends=st.tuples(st.floats(-1e3, 1e3), st.floats(1e-3, 1e3)),
     shares=st.lists(st.floats(0.0, 1.0), min_size=2, max_size=8),
 )
 def test_sums_of_rewards_are_exact_at_the_ends_of_any_range(tmp_path, ends, shares):
-    """A reward at the very top of its range is 2^20 units, not one less: DuckDB must divide as Python does."""
+    """A reward at the very top of its range is 2^20 units, not one less: DuckDB must divide as
+    Python does.
+    """
     low, high = ends[0], ends[0] + ends[1]
     rewards = [low, high, *(min(max(low + share * (high - low), low), high) for share in shares)]
     rows = [(i, 0, 0, 0, reward, 0, False, False) for i, reward in enumerate(rewards)]
@@ -342,20 +403,32 @@ def test_sums_of_rewards_are_exact_at_the_ends_of_any_range(tmp_path, ends, shar
     assert int(hand.x_sa.sum()) >= UNIT
 
 
-@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(data=st.data())
 def test_any_small_log(tmp_path, data):
     """Episodes, labels, ids and horizons at random."""
     H = data.draw(st.integers(1, 4), label="H")
-    states = data.draw(st.lists(st.integers(-5, 20), min_size=1, max_size=4, unique=True), label="states")
-    actions = data.draw(
-        st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=3, unique=True), label="actions"
+    states = data.draw(
+        st.lists(st.integers(-5, 20), min_size=1, max_size=4, unique=True), label="states"
     )
-    ids = data.draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=12, unique=True), label="ids")
+    actions = data.draw(
+        st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=3, unique=True),
+        label="actions",
+    )
+    ids = data.draw(
+        st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=12, unique=True),
+        label="ids",
+    )
     ends = data.draw(st.sampled_from([0.0, 0.3]), label="ends")
     seed = data.draw(st.integers(0, 2**32), label="seed")
     rows = simulate(
-        H=H, states=tuple(states), actions=tuple(actions), ids=ids, kind=data.draw(st.sampled_from(KINDS)),
+        H=H, states=tuple(states), actions=tuple(actions), ids=ids,
+        kind=data.draw(st.sampled_from(KINDS)),
         ends=ends, seed=seed, first=data.draw(st.integers(0, 1)),
     )  # fmt: skip
     found = count_log(write(tmp_path / "log.parquet", shuffled(rows)), seed=seed)
@@ -370,7 +443,10 @@ def test_any_small_log(tmp_path, data):
 @pytest.mark.parametrize("span", [(0.0, 1.0), (-3.0, 5.0)])
 def test_episode_by_episode_it_is_the_same(tmp_path, kind, ends, span):
     rows = simulate(n=200, kind=kind, ends=ends, span=span)
-    log, hand = count_log(write(tmp_path / "log.parquet", rows), reward_range=span), by_hand(rows, reward_range=span)
+    log, hand = (
+        count_log(write(tmp_path / "log.parquet", rows), reward_range=span),
+        by_hand(rows, reward_range=span),
+    )
     problem = log.problem()
     episodes = [sf.Episode.of(problem, *episode) for episode in hand.episodes]
     assert sf.Counts.from_log(problem, episodes) == log.counts
@@ -382,7 +458,9 @@ def test_episode_by_episode_it_is_the_same(tmp_path, kind, ends, span):
         return
     known = log.problem("as logged" if kind == "pair" else "as logged by next state")
     assert known.unknown_rows is None
-    counted = sf.Counts.from_log(known, [sf.Episode.of(known, *episode) for episode in hand.episodes])
+    counted = sf.Counts.from_log(
+        known, [sf.Episode.of(known, *episode) for episode in hand.episodes]
+    )
     assert counted.x_sa is None  # nothing needs to be learnt of rewards that are known
     np.testing.assert_array_equal(counted.n_sas, log.counts.n_sas)
     np.testing.assert_array_equal(counted.n_start, log.counts.n_start)
@@ -397,8 +475,15 @@ def test_a_start_is_known_if_it_is_declared(tmp_path):
     one = count_log(write(tmp_path / "one.parquet", rows))
     assert one.counts.s1 == 1
     assert one.problem().start is None
-    assert one.problem(start="as logged").s1 == one.problem(start=1).s1 == one.problem(start=[0, 1]).s1 == 1
-    with pytest.raises(sf.InvalidLog, match=r"no episode starts in state 1, but 6 episodes of the log do"):
+    assert (
+        one.problem(start="as logged").s1
+        == one.problem(start=1).s1
+        == one.problem(start=[0, 1]).s1
+        == 1
+    )
+    with pytest.raises(
+        sf.InvalidLog, match=r"no episode starts in state 1, but 6 episodes of the log do"
+    ):
         one.problem(start=0)
     rows[0] = (0, 0, 0, 0, 0.0, 0, False, False)
     several = count_log(write(tmp_path / "several.parquet", rows))
@@ -412,7 +497,9 @@ def test_a_start_is_known_if_it_is_declared(tmp_path):
 @pytest.mark.parametrize("ends", [0.0, 0.2])
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_a_declaration_there_is_one_more_state(tmp_path, kind, ends):
-    """The same numbers, but that the first time of each transition, and of each start, counts as unseen."""
+    """The same numbers, but that the first time of each transition, and of each start, counts as
+    unseen.
+    """
     path = write(tmp_path / "log.parquet", simulate(n=60, kind=kind, ends=ends))
     log, declared = count_log(path, states=None), count_log(path)
     S, labels = declared.S, len(declared.codebook.states)
@@ -426,13 +513,21 @@ def test_without_a_declaration_there_is_one_more_state(tmp_path, kind, ends):
     np.testing.assert_array_equal(n.n_sas[:, :S, :, S], first.sum(axis=-1))
     assert n.n_sas[:, S].sum() == 0
     assert n.n_start.sum() == given.n_start.sum()
-    np.testing.assert_array_equal(n.n_start[:labels], given.n_start[:labels] - (given.n_start[:labels] > 0))
+    np.testing.assert_array_equal(
+        n.n_start[:labels], given.n_start[:labels] - (given.n_start[:labels] > 0)
+    )
     np.testing.assert_array_equal(n.x_sa[:, :S], given.x_sa)
-    np.testing.assert_array_equal(log.folds[:, :S, :, :S], declared.folds)  # VI-LCB's proof needs no such thing
+    np.testing.assert_array_equal(
+        log.folds[:, :S, :, :S], declared.folds
+    )  # VI-LCB's proof needs no such thing
     np.testing.assert_array_equal(log.rewards.mean[:, :S], declared.rewards.mean)
     assert log.mean_return == declared.mean_return
     problem = log.problem()
-    assert (problem.unseen_state, problem.absorbing_state, problem.rewards_at_least) == (S, log.absorbing_state, True)
+    assert (problem.unseen_state, problem.absorbing_state, problem.rewards_at_least) == (
+        S,
+        log.absorbing_state,
+        True,
+    )
     assert problem.support[0, :labels, :, S].all()
     log.save(tmp_path / "counts.npz")
     again = sf.LogCounts.load(tmp_path / "counts.npz")

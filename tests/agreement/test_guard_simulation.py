@@ -1,4 +1,6 @@
-"""A simulated guard is the guard itself: compiled, and step by step with the same random numbers."""
+"""A simulated guard is the guard itself: compiled, and step by step with the same random
+numbers.
+"""
 
 import numpy as np
 import pytest
@@ -65,9 +67,11 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_compiled_and_step_by_step(case, monkeypatch):
-    """The same tickets, returns, admissions, withdrawals and bounds, to the last bit of what is stored.
+    """The same tickets, returns, admissions, withdrawals and bounds, to the last bit of what is
+    stored.
 
-    A simulation has one generator for all, and its coins are numbers of it: here `draw` is given these.
+    A simulation has one generator for all, and its coins are numbers of it: here `draw` is given
+    these.
     """
     monkeypatch.setattr("surefoot.guard.guard.coin_generator", lambda rng, what, number: rng)
     guard, candidates, admitted, logged, baseline = CASES[case]
@@ -96,7 +100,9 @@ def test_what_is_refused():
     with pytest.raises(sf.InvalidModel, match="outside the guard's range"):
         sf.simulate_guard(guard, sf.Outcomes([2.0], [1.0]), COIN(0.5), 10, 0)
     with pytest.raises(sf.InvalidSetting, match="admitted"):
-        sf.simulate_guard(guard, COIN(0.9), {"a": COIN(0.5), "b": COIN(0.5)}, 10, 0, admitted={"a": 5})
+        sf.simulate_guard(
+            guard, COIN(0.9), {"a": COIN(0.5), "b": COIN(0.5)}, 10, 0, admitted={"a": 5}
+        )
     with pytest.raises(sf.InvalidModel, match="probabilities"):
         sf.Outcomes([0.0, 1.0], [0.5, 0.6])
     with pytest.raises(sf.InvalidModel, match="expected as many"):
@@ -111,4 +117,6 @@ def test_what_is_refused():
         sf.simulate_guard(guard, COIN(0.4), COIN(0.5), 10, 0)
     beta = sf.Outcomes.beta(0.7, 0.15)
     assert beta.mean == pytest.approx(0.7, abs=1e-5)
-    assert np.sqrt(beta.probabilities @ (beta.returns - beta.mean) ** 2) == pytest.approx(0.15, abs=1e-4)
+    assert np.sqrt(beta.probabilities @ (beta.returns - beta.mean) ** 2) == pytest.approx(
+        0.15, abs=1e-4
+    )

@@ -1,15 +1,17 @@
 """A converted model against the environment it was made from: exact values and real rollouts.
 
-The test: the mean return of n rollouts through `env.reset(seed=...)` and `env.step` differs from the exact value of the
-converted model by at most 4 standard errors (by at most 1e-9 where nothing is random).
+The test: the mean return of n rollouts through `env.reset(seed=...)` and `env.step` differs from
+the exact value of the converted model by at most 4 standard errors (by at most 1e-9 where nothing
+is random).
 - False alarm: 6e-5 per case. Seeds are fixed, so it was met in the first run or never.
-- Misses: a defect of 8 standard errors passes with probability 3e-5, one of 4 with 1/2. In the environments' own units
-  8 standard errors of 20,000 rollouts are 0.023 of 0.224 in FrozenLake-v1, 0.025 of 0.256 in FrozenLake8x8-v1, 2.9 of
-  -41 in CliffWalking-v1, 3.6 of -84 in CliffWalkingSlippery-v1 and 0.7 of -4.7 in Taxi-v4; with the 2,000 of the quick
-  run 3.2 times that.
-- Too small for it: duplicate successors assigned and the row renormalised (0.011 in FrozenLake-v1). The comparison with
-  a few lines by hand, to 1e-9, sees that one.
-Beside each comparison stand conversions with one deliberate mistake, which it must reject.
+- Misses: a defect of 8 standard errors passes with probability 3e-5, one of 4 with 1/2. In the
+  environments' own units
+  8 standard errors of 20,000 rollouts are 0.023 of 0.224 in FrozenLake-v1, 0.025 of 0.256 in
+  FrozenLake8x8-v1, 2.9 of -41 in CliffWalking-v1, 3.6 of -84 in CliffWalkingSlippery-v1 and 0.7 of
+  -4.7 in Taxi-v4; with the 2,000 of the quick run 3.2 times that.
+- Too small for it: duplicate successors assigned and the row renormalised (0.011 in FrozenLake-v1).
+  The comparison with a few lines by hand, to 1e-9, sees that one. Beside each comparison stand
+  conversions with one deliberate mistake, which it must reject.
 """
 
 import functools
@@ -54,7 +56,9 @@ def exact(name, rule):
 
 
 def returns(name, rule, n, seed):
-    """What n episodes of the real environment earn, cut at the horizon. Plain Python: one step costs its env.step."""
+    """What n episodes of the real environment earn, cut at the horizon. Plain Python: one step
+    costs its env.step.
+    """
     env = gymnasium.make(name)
     cumulative = np.cumsum(rule, axis=2)
     cumulative[..., -1] = 1.0
@@ -86,7 +90,9 @@ def agree(value, earned):
 
 
 def by_hand(name, rule, mistake=""):
-    """Backward induction over env.unwrapped.P in a few lines, in the environment's units; on request with a mistake."""
+    """Backward induction over env.unwrapped.P in a few lines, in the environment's units; on
+    request with a mistake.
+    """
     env = gymnasium.make(name).unwrapped
     n, A = int(env.observation_space.n), int(env.action_space.n)
     T, R = np.zeros((n, A, n + 1)), np.zeros((n, A))
@@ -95,7 +101,9 @@ def by_hand(name, rule, mistake=""):
         for a in range(A):
             for p, s_next, reward, terminated in env.P[s][a]:
                 place = n if terminated and mistake != "terminated ignored" else s_next
-                T[s, a, place] = p if mistake.startswith("duplicates assigned") else T[s, a, place] + p
+                T[s, a, place] = (
+                    p if mistake.startswith("duplicates assigned") else T[s, a, place] + p
+                )
                 R[s, a] = p * reward if mistake == "rewards assigned" else R[s, a] + p * reward
                 pays.append(reward)
     if mistake == "duplicates assigned, renormalised":
@@ -125,7 +133,9 @@ def test_exact_values_are_what_the_environment_pays(name, rollouts):
 
 
 def test_without_randomness_they_agree_to_1e_9():
-    """CliffWalking-v1 with its optimal policy: 13 steps along the cliff, and every episode is the same."""
+    """CliffWalking-v1 with its optimal policy: 13 steps along the cliff, and every episode is
+    the same.
+    """
     name = "CliffWalking-v1"
     rule = rule_of(name, 0.0)
     earned = returns(name, rule, 50, seed=0)
@@ -143,7 +153,9 @@ def test_exact_values_agree_with_a_few_lines_by_hand(name, e):
     rule = rule_of(name, e)
     assert exact(name, rule) == pytest.approx(by_hand(name, rule), abs=1e-9)
     if "Slippery" in name or "Frozen" in name:  # control: those with duplicates
-        assert abs(exact(name, rule) - by_hand(name, rule, "duplicates assigned, renormalised")) > 1e-4
+        assert (
+            abs(exact(name, rule) - by_hand(name, rule, "duplicates assigned, renormalised")) > 1e-4
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
-"""The kernel plans what the readable version plans: agent.plan(counts) against agent.plan_reference(counts).
+"""The kernel plans what the readable version plans: agent.plan(counts) against
+agent.plan_reference(counts).
 
-Every registered learner, on worlds of many sizes (one state, one action, one step; more pairs than fit a block of the
-kernel), step-dependent and pooled, with no data, scarce, patchy and plentiful data. Fixed seeds: deterministic.
+Every registered learner, on worlds of many sizes (one state, one action, one step; more pairs than
+fit a block of the kernel), step-dependent and pooled, with no data, scarce, patchy and plentiful
+data. Fixed seeds: deterministic.
 """
 
 import functools
@@ -18,8 +20,8 @@ from surefoot.agents import SpliceAgent
 SPLICES = sorted(name for name, kind in sf.AGENTS.items() if issubclass(kind, SpliceAgent))
 
 CLOSE = 1e-9
-# The kernel's lower values are lowered by 1e-12 H. That moves rho, a ratio of differences of them, by as much over the
-# distance of two neighbours, which is 1e-4 or more wherever these tests mix.
+# The kernel's lower values are lowered by 1e-12 H. That moves rho, a ratio of differences of them,
+# by as much over the distance of two neighbours, which is 1e-4 or more wherever these tests mix.
 CLOSE_WEIGHT = 1e-7
 SIZES = [  # S, A, H
     (1, 1, 1),
@@ -46,15 +48,21 @@ class Case(NamedTuple):
 
 @functools.cache
 def draw_case(size, seed, episodes, pooled, scale, counts_of):
-    """A world that starts anywhere, a baseline of one of three kinds, and the data of `episodes` episodes."""
+    """A world that starts anywhere, a baseline of one of three kinds, and the data of `episodes`
+    episodes.
+    """
     S, A, H = size
     rng = np.random.default_rng([S, A, H, seed])
     drawn = sf.random_mdp(S, A, H, seed, stationary=pooled)
-    world = sf.TabularMDP(drawn.P_rows[0] if pooled else drawn.P, drawn.r, s1=int(rng.integers(S)), H=H)
+    world = sf.TabularMDP(
+        drawn.P_rows[0] if pooled else drawn.P, drawn.r, s1=int(rng.integers(S)), H=H
+    )
     best = sf.solve(world)
     baseline = (sf.boltzmann(best.Q, 5.0), sf.uniform(H, S, A), best.policy)[seed % 3]
     if episodes:
-        counts = counts_of(world, 0.5 * baseline + 0.5 * sf.uniform(H, S, A), episodes, seed, pooled)
+        counts = counts_of(
+            world, 0.5 * baseline + 0.5 * sf.uniform(H, S, A), episodes, seed, pooled
+        )
         if seed % 2:  # patchy: some pairs lose their data
             some = counts.n_sas * (rng.random((*counts.n_sas.shape[:-1], 1)) < 0.9)
             counts = sf.Counts(some[0] if counts.pooled else some, counts.H)
@@ -66,9 +74,17 @@ def draw_case(size, seed, episodes, pooled, scale, counts_of):
 def build(name, case, floor, **changed):
     """A registered learner for the case. One that takes no floor gets none."""
     kind = sf.AGENTS[name]
-    settings = {"delta": case.delta, "bounds": sf.Bernstein(case.scale), "pooled": case.pooled} | changed
+    settings = {
+        "delta": case.delta,
+        "bounds": sf.Bernstein(case.scale),
+        "pooled": case.pooled,
+    } | changed
     takes_floor = "floor" in {field.name for field in fields(kind)}
-    return kind(case.problem, case.baseline, floor, **settings) if takes_floor else kind(case.problem, **settings)
+    return (
+        kind(case.problem, case.baseline, floor, **settings)
+        if takes_floor
+        else kind(case.problem, **settings)
+    )
 
 
 def values(plan):
@@ -79,13 +95,19 @@ def values(plan):
 def weights(plan):
     """All probabilities in a plan, as one list."""
     coin = isinstance(plan.policy, sf.EpisodicMixture)
-    policies = [plan.policy.first, plan.policy.second, np.array([plan.policy.rho])] if coin else [plan.policy]
+    policies = (
+        [plan.policy.first, plan.policy.second, np.array([plan.policy.rho])]
+        if coin
+        else [plan.policy]
+    )
     return np.concatenate([[plan.rho], *(part.ravel() for part in policies)])
 
 
 def differences(plan, other):
     """What a reader would notice between two plans; empty when they agree."""
-    found = [name for name in ("source", "h", "safety") if getattr(plan, name) != getattr(other, name)]
+    found = [
+        name for name in ("source", "h", "safety") if getattr(plan, name) != getattr(other, name)
+    ]
     if type(plan.policy) is not type(other.policy) or weights(plan).shape != weights(other).shape:
         return [*found, "kind of policy"]
     if values(plan).shape != values(other).shape:
@@ -98,7 +120,9 @@ def differences(plan, other):
 
 
 def floors_of(L, H):
-    """0, H, values between, and the middle of every climb of the candidates, where a mixture is planned."""
+    """0, H, values between, and the middle of every climb of the candidates, where a mixture is
+    planned.
+    """
     middles = [(low + high) / 2 for low, high in pairwise(L) if high - low > 1e-4]
     return [0.0, float(H), 0.3 * H, 0.6 * H, *middles]
 
@@ -109,8 +133,10 @@ ALL = list(product(range(len(SEEDS)), range(len(SCALES)), range(len(DATA))))
 
 @pytest.fixture
 def new_case(monkeypatch):
-    """Floors of one case ask the readable version for the same bounds again: each is computed once, until the next
-    case is begun by a call of this. (They are functions of the counts, the scale, delta' and the policy.)"""
+    """Floors of one case ask the readable version for the same bounds again: each is computed once,
+    until the next case is begun by a call of this. (They are functions of the counts, the scale,
+    delta' and the policy.)
+    """
     known = {}
     lower, optimistic = sf.Bernstein.lower, sf.Bernstein.optimistic
 
@@ -148,7 +174,13 @@ def assert_by_the_book(name, size, pooled, chosen, counts_of, new_case):
     return planned
 
 
-MIXED = [(5, 5, 3), (4, 3, 7), (40, 7, 2), (2, 130, 2), (1, 3, 2)]  # where StepMix mixes, and not at the first step
+MIXED = [
+    (5, 5, 3),
+    (4, 3, 7),
+    (40, 7, 2),
+    (2, 130, 2),
+    (1, 3, 2),
+]  # where StepMix mixes, and not at the first step
 BY_SIZE = pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(str, size)))
 
 
@@ -156,8 +188,10 @@ BY_SIZE = pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(s
 @BY_SIZE
 @pytest.mark.parametrize("name", SPLICES)
 def test_the_kernel_plans_by_the_book(name, size, pooled, counts_of, new_case):
-    """Plentiful data, where plans differ, with every seed and scale. Of scarce data, where the baseline is played, a
-    third of the choices, another one when pooled: each has all data with all scales, and all seeds."""
+    """Plentiful data, where plans differ, with every seed and scale. Of scarce data, where the
+    baseline is played, a third of the choices, another one when pooled: each has all data with all
+    scales, and all seeds.
+    """
     chosen = [(i, j, k) for i, j, k in ALL if DATA[k] >= 10**4 or (j + k + pooled - i) % 3 == 0]
     for x, y in ((0, 1), (1, 2)):
         assert {(one[x], one[y]) for one in chosen} == {(one[x], one[y]) for one in ALL}
@@ -178,13 +212,19 @@ def test_the_kernel_plans_every_choice_by_the_book(name, size, pooled, counts_of
 def test_the_cases_reach_every_exit(counts_of):
     """Control: agreement on baseline exits alone would prove little."""
     seen = {}
-    for size, seed, scale, episodes in product([(5, 5, 3), (2, 2, 2)], SEEDS, (1.0, 0.01), (30, 10**6, 10**8)):
+    for size, seed, scale, episodes in product(
+        [(5, 5, 3), (2, 2, 2)], SEEDS, (1.0, 0.01), (30, 10**6, 10**8)
+    ):
         case = draw_case(size, seed, episodes, False, scale, counts_of)
         for name in SPLICES:
-            for floor in floors_of(build(name, case, 0.0).plan(case.counts).candidates, case.problem.H):
+            for floor in floors_of(
+                build(name, case, 0.0).plan(case.counts).candidates, case.problem.H
+            ):
                 plan = build(name, case, floor).plan(case.counts)
                 mixed = 0 < plan.rho < 1
-                seen.setdefault(name, set()).update({plan.source, plan.safety, f"h={plan.h}", f"mixed={mixed}"})
+                seen.setdefault(name, set()).update(
+                    {plan.source, plan.safety, f"h={plan.h}", f"mixed={mixed}"}
+                )
     exits = {"baseline", "mixture", "optimistic", "certified", "trusted", "NOT CERTIFIED"}
     assert seen["stepmix"] >= exits | {f"h={h}" for h in range(4)} | {"mixed=True"}
     assert seen["epsmix"] >= exits | {"mixed=True"}
@@ -192,11 +232,13 @@ def test_the_cases_reach_every_exit(counts_of):
     assert seen["bpi-ucbvi"] == {"optimistic", "no floor", "NOT CERTIFIED", "h=0", "mixed=False"}
 
 
-# ---- Ties between actions -------------------------------------------------------------------------------------------
+# ---- Ties between actions ------------------------------------------------------------------------
 
 
 def twin_actions(copies, seed, S=3, A=2, H=3):
-    """Every action `copies` times over: the same rewards and the same data, so each ties with its twins."""
+    """Every action `copies` times over: the same rewards and the same data, so each ties with
+    its twins.
+    """
     rng = np.random.default_rng(seed)
     n_sas = np.tile(rng.integers(10**6, 10**8, size=(H, S, A, S)), (1, 1, copies, 1))
     problem = sf.Problem(np.tile(rng.random((H, S, A)), (1, 1, copies)))
@@ -205,7 +247,9 @@ def twin_actions(copies, seed, S=3, A=2, H=3):
 
 @pytest.mark.parametrize("name", SPLICES)
 def test_the_first_of_twin_actions_is_taken(name):
-    """By both. Matrix products round equal rows by their place; that broke ties here once, at S = 8 and 9."""
+    """By both. Matrix products round equal rows by their place; that broke ties here once, at S
+    = 8 and 9.
+    """
     for copies, seed, S in product((2, 3, 5), range(5), (2, 3, 8, 9)):
         case = twin_actions(copies, seed, S=S)
         agent = build(name, case, 0.0)
@@ -224,12 +268,14 @@ def test_solve_takes_the_first_of_twin_actions():
         assert (sf.solve(twins).policy.argmax(axis=2) < 2).all()
 
 
-# ---- Controls: what the comparison would notice ---------------------------------------------------------------------
+# ---- Controls: what the comparison would notice --------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def mixing(counts_of):
-    """A case in which StepMix mixes at the second step: L is about (0.03, 0.03, 1.92, 1.80) and the floor is 1."""
+    """A case in which StepMix mixes at the second step: L is about (0.03, 0.03, 1.92, 1.80) and
+    the floor is 1.
+    """
     world = sf.random_mdp(3, 3, 3, seed=0)
     pi_b = sf.boltzmann(sf.solve(world).Q, 5.0)
     return Case(world.problem, pi_b, counts_of(world, pi_b, 2 * 10**6, seed=0), False, 1.0, 0.1)
@@ -246,10 +292,19 @@ def rewards_lower(case, by):
 
 
 SLIPS = {  # what goes wrong: the learner and the case it is asked about
-    "delta' of EpsMix": lambda case: (build("stepmix", case, 1.0, delta=case.delta * 3 * (3 + 1) / 4), case),
-    "a bonus of a millionth more": lambda case: (build("stepmix", case, 1.0, bounds=sf.Bernstein(1 + 1e-6)), case),
+    "delta' of EpsMix": lambda case: (
+        build("stepmix", case, 1.0, delta=case.delta * 3 * (3 + 1) / 4),
+        case,
+    ),
+    "a bonus of a millionth more": lambda case: (
+        build("stepmix", case, 1.0, bounds=sf.Bernstein(1 + 1e-6)),
+        case,
+    ),
     "a floor of a millionth more": lambda case: (build("stepmix", case, 1.0 + 1e-6), case),
-    "rewards of a millionth less": lambda case: (build("stepmix", rewards_lower(case, 1e-6), 1.0), case),
+    "rewards of a millionth less": lambda case: (
+        build("stepmix", rewards_lower(case, 1e-6), 1.0),
+        case,
+    ),
     "one visit in a million more": lambda case: (build("stepmix", case, 1.0), one_visit_more(case)),
     "no mixing": lambda case: (build("step-no-mix", case, 1.0), case),
     "a coin": lambda case: (build("epsmix", case, 1.0), case),

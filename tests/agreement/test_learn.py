@@ -1,12 +1,16 @@
-"""`learn` through reset and step: the law of `simulate`, exact resumption, and nothing counted that went wrong.
+"""`learn` through reset and step: the law of `simulate`, exact resumption, and nothing counted that
+went wrong.
 
-The test of the law: 150 runs of each driver with different seeds. Each run is described by all its transition counts,
-its episodes per source, and when it first left the baseline; the statistic is the largest difference of means among
-these numbers, each in units of its pooled standard deviation; the loops' labels are permuted 1,999 times.
-- False alarm: p <= 0.001 happens with probability 0.001 per comparison, exactly (a permutation test). Seeds are fixed.
-- Misses: among 13 to 29 numbers the threshold is a difference of about 0.5 standard deviations of one of them between
-  runs; one of 0.75 is missed with probability about 0.01. The controls show what that means: another floor, another
-  baseline, slightly other dynamics are rejected.
+The test of the law: 150 runs of each driver with different seeds. Each run is described by all its
+transition counts, its episodes per source, and when it first left the baseline; the statistic is
+the largest difference of means among these numbers, each in units of its pooled standard deviation;
+the loops' labels are permuted 1,999 times.
+- False alarm: p <= 0.001 happens with probability 0.001 per comparison, exactly (a permutation
+  test). Seeds are fixed.
+- Misses: among 13 to 29 numbers the threshold is a difference of about 0.5 standard deviations of
+  one of them between
+  runs; one of 0.75 is missed with probability about 0.01. The controls show what that means:
+  another floor, another baseline, slightly other dynamics are rejected.
 """
 
 import os
@@ -27,8 +31,10 @@ RUNS, PERMUTATIONS, LEVEL = 150, 1999, 0.001
 
 
 class Walk(gymnasium.Env):
-    """Two places, numbered 1 and 2, and two starts. Action 3 waits; action 4 wins 5 and ends with probability `win`,
-    else pays 1 and moves to the other place. The next place is 2 in both cases, the end is on the transition."""
+    """Two places, numbered 1 and 2, and two starts. Action 3 waits; action 4 wins 5 and ends with
+    probability `win`, else pays 1 and moves to the other place. The next place is 2 in both cases,
+    the end is on the transition.
+    """
 
     observation_space = Discrete(2, start=1)
     action_space = Discrete(2, start=3)
@@ -36,7 +42,11 @@ class Walk(gymnasium.Env):
     def __init__(self, win=0.5, starts=(0.25, 0.75), shown=True):
         self.starts = starts
         self.table = {
-            s: {3: [(1.0, s, 0.0, False)], 4: [(win, 3 - s, 5.0, True), (1 - win, 3 - s, -1.0, False)]} for s in (1, 2)
+            s: {
+                3: [(1.0, s, 0.0, False)],
+                4: [(win, 3 - s, 5.0, True), (1 - win, 3 - s, -1.0, False)],
+            }
+            for s in (1, 2)
         }
         if shown:
             self.P, self.initial_state_distrib = self.table, np.array(starts)
@@ -56,8 +66,17 @@ class Walk(gymnasium.Env):
 def trap(**changes):
     """One of our worlds behind reset and step, and StepMix."""
     world = sf.world("trap")
-    settings = {"baseline": world.baseline, "floor": world.suggested_floor, "bounds": sf.Bernstein(1e-4), **changes}
-    return gymnasium.make("surefoot.worlds.gymnasium:Trap-v0"), world, sf.StepMix(world.problem, **settings)
+    settings = {
+        "baseline": world.baseline,
+        "floor": world.suggested_floor,
+        "bounds": sf.Bernstein(1e-4),
+        **changes,
+    }
+    return (
+        gymnasium.make("surefoot.worlds.gymnasium:Trap-v0"),
+        world,
+        sf.StepMix(world.problem, **settings),
+    )
 
 
 def lake(**changes):
@@ -65,29 +84,55 @@ def lake(**changes):
     env = gymnasium.make("FrozenLake-v1", desc=["SF", "HG"])
     world = sf.from_gymnasium(env, horizon=5).averaged()  # the paper's bounds need r(s, a)
     baseline = 0.7 * sf.solve(world).policy + 0.3 / world.A
-    settings = {"baseline": baseline, "floor": 0.1, "bounds": sf.Bernstein(1e-5), "pooled": True, **changes}
+    settings = {
+        "baseline": baseline,
+        "floor": 0.1,
+        "bounds": sf.Bernstein(1e-5),
+        "pooled": True,
+        **changes,
+    }
     return env, world, sf.EpsMix(world.problem, **settings)
 
 
 def walk(**changes):
-    """Everything at once: several starts, an end on the transition, rescaled rewards, spaces that start elsewhere."""
+    """Everything at once: several starts, an end on the transition, rescaled rewards, spaces
+    that start elsewhere.
+    """
     env = Walk()
     world = sf.from_gymnasium(env, horizon=4).averaged()
     baseline = sf.embed_policy(world.problem, np.full((2, 2), 0.5))
-    settings = {"baseline": baseline, "floor": 2.0, "bounds": sf.Bernstein(1e-5), "pooled": True, **changes}
+    settings = {
+        "baseline": baseline,
+        "floor": 2.0,
+        "bounds": sf.Bernstein(1e-5),
+        "pooled": True,
+        **changes,
+    }
     return env, world, sf.StepMix(world.problem, **settings)
 
 
 def live(**changes):
     """The same without a model: a problem with declared rewards."""
     env = Walk(shown=False)
-    problem = sf.from_gymnasium(env, horizon=4, rewards=[[0.0, 2.0], [0.0, 2.0]], reward_range=(-1, 5), stationary=True)
+    problem = sf.from_gymnasium(
+        env, horizon=4, rewards=[[0.0, 2.0], [0.0, 2.0]], reward_range=(-1, 5), stationary=True
+    )
     baseline = sf.embed_policy(problem, np.full((2, 2), 0.5))
-    settings = {"baseline": baseline, "floor": 2.0, "bounds": sf.Bernstein(1e-5), "pooled": True, **changes}
+    settings = {
+        "baseline": baseline,
+        "floor": 2.0,
+        "bounds": sf.Bernstein(1e-5),
+        "pooled": True,
+        **changes,
+    }
     return env, None, sf.StepMix(problem, **settings)
 
 
-CASES = {"trap": (partial(trap, bounds=sf.Bernstein(1e-5)), 30), "lake": (lake, 40), "walk": (walk, 30)}
+CASES = {
+    "trap": (partial(trap, bounds=sf.Bernstein(1e-5)), 30),
+    "lake": (lake, 40),
+    "walk": (walk, 30),
+}
 EVERYWHERE = {"trap": trap, "lake": lake, "walk": walk, "live": live}
 
 
@@ -99,7 +144,9 @@ def described(runs, episodes):
     never = episodes
     rows = []
     for run in runs:
-        firsts = [never if first is None else first for first in (run.first_mixture, run.first_optimistic)]
+        firsts = [
+            never if first is None else first for first in (run.first_mixture, run.first_optimistic)
+        ]
         rows.append(np.concatenate([run.counts.n_sas.ravel(), list(run.sources.values()), firsts]))
     return np.array(rows, dtype=float)
 
@@ -121,7 +168,10 @@ LONG = ("lake",)  # for `make test-full`
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(name, marks=pytest.mark.full) if name in LONG else name for name in sorted(CASES)],
+    params=[
+        pytest.param(name, marks=pytest.mark.full) if name in LONG else name
+        for name in sorted(CASES)
+    ],
 )
 def learnt(request):
     """150 runs through reset and step."""
@@ -134,7 +184,9 @@ def learnt(request):
 def simulated(build, episodes, world=None, first_seed=10_000, **changes):
     _, own, agent = build(**changes)
     seeds = range(first_seed, first_seed + RUNS)
-    return described(sf.simulate_many(own if world is None else world, agent, episodes, seeds), episodes)
+    return described(
+        sf.simulate_many(own if world is None else world, agent, episodes, seeds), episodes
+    )
 
 
 def test_learn_has_the_law_of_simulate(learnt):
@@ -145,7 +197,9 @@ def test_learn_has_the_law_of_simulate(learnt):
 
 
 def test_another_law_is_rejected(learnt):
-    """Control: the same test with another floor, a baseline other by a fifth, and slightly other dynamics."""
+    """Control: the same test with another floor, a baseline other by a fifth, and slightly other
+    dynamics.
+    """
     name, build, world, episodes, runs = learnt
     found = described(runs, episodes)
     floor = {"trap": 0.4, "lake": 0.2, "walk": 2.6}[name]
@@ -161,9 +215,10 @@ def test_another_law_is_rejected(learnt):
 
 
 def test_observed_returns_are_on_average_what_the_account_says(learnt):
-    """mean_return is observed, mean_value exact: the mean of their difference is 0 within 4 standard errors (false
-    alarm 6e-5). A standard error is about 0.005 of rescaled return, so an offset of 0.04 is missed with probability
-    3e-5."""
+    """mean_return is observed, mean_value exact: the mean of their difference is 0 within 4
+    standard errors (false alarm 6e-5). A standard error is about 0.005 of rescaled return, so an
+    offset of 0.04 is missed with probability 3e-5.
+    """
     _, _, _, _, runs = learnt
     gaps = np.array([(run.mean_return - run.mean_value) / run.units.scale for run in runs])
     error = gaps.std(ddof=1) / np.sqrt(len(gaps))
@@ -223,7 +278,11 @@ def saved_episodes(path, H):
 @pytest.mark.parametrize("happens", [power_cut, ctrl_c_twice])
 def test_what_was_torn_and_resumed_equals_what_was_not(name, happens, tmp_path, assert_same_run):
     env, _, agent = EVERYWHERE[name]()
-    settings = {"episodes": 60, "seed": 3, "floor": {"trap": 0.65, "lake": 0.4}.get(name, 1.1)}  # not the agent's own
+    settings = {
+        "episodes": 60,
+        "seed": 3,
+        "floor": {"trap": 0.65, "lake": 0.4}.get(name, 1.1),
+    }  # not the agent's own
     whole = sf.learn(env, agent, **settings)
     path = tmp_path / "run.npz"
     with pytest.raises((PowerCut, KeyboardInterrupt)):
@@ -233,7 +292,9 @@ def test_what_was_torn_and_resumed_equals_what_was_not(name, happens, tmp_path, 
         sf.learn(Trip(env, 12, happens), agent, save=path, resume=True, **settings)
     assert saved_episodes(path, agent.problem.H) == 37
     assert_same_run(sf.learn(env, agent, save=path, resume=True, **settings), whole)
-    assert_same_run(sf.learn(env, agent, save=path, resume=True, **settings), whole)  # nothing left to do
+    assert_same_run(
+        sf.learn(env, agent, save=path, resume=True, **settings), whole
+    )  # nothing left to do
     with pytest.raises(AssertionError):  # control: the comparison can tell two runs apart
         assert_same_run(sf.learn(env, agent, **{**settings, "seed": 4}), replace(whole, seed=4))
 
@@ -268,7 +329,9 @@ def test_ctrl_c_finishes_the_episode_and_can_be_resumed(name, tmp_path, assert_s
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_ctrl_c_while_an_episode_is_entered_tears_nothing(after, tmp_path, monkeypatch, assert_same_run):
+def test_ctrl_c_while_an_episode_is_entered_tears_nothing(
+    after, tmp_path, monkeypatch, assert_same_run
+):
     """Between the tally and the counts: that state is not saved, the one before is."""
     env, _, agent = walk()
     whole = sf.learn(env, agent, 30, seed=3)
@@ -309,7 +372,9 @@ def test_it_is_saved_now_and_then(tmp_path, monkeypatch):
 
 
 def test_an_agent_of_ones_own_resumes_too(tmp_path, assert_same_run):
-    """It has no repr of its own: Python's holds an address, which is another one in the next process."""
+    """It has no repr of its own: Python's holds an address, which is another one in the next
+    process.
+    """
     env, world, _ = walk()
 
     class Fickle:
@@ -336,12 +401,16 @@ def test_an_existing_file_is_not_overwritten(tmp_path):
     path = tmp_path / "run.npz"
     sf.learn(env, agent, 3, seed=0, save=path)
     before = path.read_bytes()
-    with pytest.raises(sf.InvalidFile, match=r"exists. Continue it with resume=True.*nothing is overwritten"):
+    with pytest.raises(
+        sf.InvalidFile, match=r"exists. Continue it with resume=True.*nothing is overwritten"
+    ):
         sf.learn(env, agent, 3, seed=0, save=path)
     assert path.read_bytes() == before
     with pytest.raises(sf.InvalidSetting, match="resume=True continues from a file"):
         sf.learn(env, agent, 3, seed=0, resume=True)
-    fresh = sf.learn(env, agent, 3, seed=0, save=tmp_path / "new.npz", resume=True)  # nothing to go on from: begins
+    fresh = sf.learn(
+        env, agent, 3, seed=0, save=tmp_path / "new.npz", resume=True
+    )  # nothing to go on from: begins
     assert fresh.episodes == 3
 
 
@@ -416,7 +485,9 @@ def test_a_run_that_goes_on_has_the_curve_of_a_longer_one(tmp_path, monkeypatch,
     curve = whole.curve
     assert len(fine.curve) == 61 and 4 < len(curve) <= 9
     assert curve.episodes[0] == 8 and curve.episodes.sum() == 61
-    for first, n, mean, least in zip(curve.episode, curve.episodes, curve.mean, curve.min, strict=True):
+    for first, n, mean, least in zip(
+        curve.episode, curve.episodes, curve.mean, curve.min, strict=True
+    ):
         each = fine.curve.mean[first : first + n]
         assert mean == pytest.approx(each.mean()) and least == each.min()
     np.testing.assert_array_equal(np.add.reduceat(fine.curve.by_h, curve.episode), curve.by_h)
@@ -429,16 +500,22 @@ def test_a_run_never_goes_back(tmp_path):
     path = tmp_path / "run.npz"
     sf.learn(env, agent, 30, seed=0, save=path)
     before = path.read_bytes()
-    with pytest.raises(sf.InvalidFile, match=r"holds 30 episodes, found episodes=29\..*resume with 30 or more"):
+    with pytest.raises(
+        sf.InvalidFile, match=r"holds 30 episodes, found episodes=29\..*resume with 30 or more"
+    ):
         sf.learn(env, agent, 29, seed=0, save=path, resume=True)
     assert path.read_bytes() == before
     assert sf.learn(env, agent, 31, seed=0, save=path, resume=True).episodes == 31  # control
 
 
 def test_the_ledger_of_another_run_is_refused(tmp_path):
-    """The file remembers how far its ledger was, and which: nobody continues another one, or begins anew."""
+    """The file remembers how far its ledger was, and which: nobody continues another one, or
+    begins anew.
+    """
     env, _, agent = trap(bounds=sf.KL())
-    mine, other = ({"save": tmp_path / f"{x}.npz", "ledger": tmp_path / f"{x}.ledger"} for x in "ab")
+    mine, other = (
+        {"save": tmp_path / f"{x}.npz", "ledger": tmp_path / f"{x}.ledger"} for x in "ab"
+    )
     sf.learn(env, agent, 30, seed=0, **mine)
     sf.learn(env, agent, 30, seed=1, **other)
     before = other["ledger"].read_bytes()
@@ -449,7 +526,9 @@ def test_the_ledger_of_another_run_is_refused(tmp_path):
     moved = mine["ledger"].rename(tmp_path / "moved.ledger")
     with pytest.raises(sf.InvalidFile, match="plans were written to it"):
         sf.learn(env, agent, 40, seed=0, resume=True, save=mine["save"])
-    run = sf.learn(env, agent, 40, seed=0, resume=True, save=mine["save"], ledger=moved)  # control: where it is now
+    run = sf.learn(
+        env, agent, 40, seed=0, resume=True, save=mine["save"], ledger=moved
+    )  # control: where it is now
     assert run.episodes == 40 and not sf.check_ledger(moved).refusals
 
 
@@ -508,7 +587,9 @@ def test_a_damaged_file_is_refused(change, tmp_path):
     with pytest.raises(PowerCut):
         sf.learn(Trip(env, 5, power_cut), agent, 10, seed=0, save=path)
     rewritten(path)
-    assert sf.learn(env, agent, 10, seed=0, save=path, resume=True).episodes == 10  # control: rewritten as it was
+    assert (
+        sf.learn(env, agent, 10, seed=0, save=path, resume=True).episodes == 10
+    )  # control: rewritten as it was
     path.unlink()
     with pytest.raises(PowerCut):
         sf.learn(Trip(env, 5, power_cut), agent, 10, seed=0, save=path)
@@ -569,17 +650,27 @@ def replaced(i, value):
         (replaced(0, 3), sf.InvalidModel, "showed 3, outside its own space of 2 states"),
         (replaced(0, 0), sf.InvalidModel, "showed 0, outside its own space of 2 states"),
         (replaced(0, 1.5), sf.InvalidModel, "showed 1.5, expected an integer"),
-        (lambda s, *_: (s, 0.0, False, True, {}), sf.InvalidEpisode, r"cut after 2 of 5 steps.*raise the time limit"),
+        (
+            lambda s, *_: (s, 0.0, False, True, {}),
+            sf.InvalidEpisode,
+            r"cut after 2 of 5 steps.*raise the time limit",
+        ),
     ],
 )
-def test_what_goes_wrong_is_said_and_not_counted(name, happens, error, message, tmp_path, assert_same_run):
-    """The file holds the episodes before, and whoever mends the environment can go on from there."""
+def test_what_goes_wrong_is_said_and_not_counted(
+    name, happens, error, message, tmp_path, assert_same_run
+):
+    """The file holds the episodes before, and whoever mends the environment can go on from
+    there.
+    """
     env, _, agent = EVERYWHERE[name]()
     path = tmp_path / "run.npz"
     with pytest.raises(error, match=message):
         sf.learn(Trip(env, 6, happens), agent, 20, seed=5, save=path)
     assert saved_episodes(path, agent.problem.H) == 6
-    assert_same_run(sf.learn(env, agent, 20, seed=5, save=path, resume=True), sf.learn(env, agent, 20, seed=5))
+    assert_same_run(
+        sf.learn(env, agent, 20, seed=5, save=path, resume=True), sf.learn(env, agent, 20, seed=5)
+    )
 
 
 def test_a_wrong_start_is_said_and_not_counted(tmp_path, assert_same_run):
@@ -589,10 +680,14 @@ def test_a_wrong_start_is_said_and_not_counted(tmp_path, assert_same_run):
     agent = sf.BPIUCBVI.paper(problem)
     path = tmp_path / "run.npz"
     assert sf.learn(env, agent, 20, seed=0).episodes == 20  # control
-    with pytest.raises(sf.InvalidEpisode, match=r"started in state 1, the problem says s1 = 0.*without `start`"):
+    with pytest.raises(
+        sf.InvalidEpisode, match=r"started in state 1, the problem says s1 = 0.*without `start`"
+    ):
         sf.learn(Walk(shown=False), agent, 20, seed=0, save=path)
     played = saved_episodes(path, 4)
-    assert_same_run(sf.learn(env, agent, 20, seed=0, save=path, resume=True), sf.learn(env, agent, 20, seed=0))
+    assert_same_run(
+        sf.learn(env, agent, 20, seed=0, save=path, resume=True), sf.learn(env, agent, 20, seed=0)
+    )
     assert played < 20
     with pytest.raises(sf.InvalidModel, match="showed 3, outside its own space"):
         sf.from_gymnasium(env, horizon=4, start=3, **declared)
@@ -605,11 +700,15 @@ def test_a_time_limit_added_later_is_said_and_not_counted(tmp_path):
         path = tmp_path / f"{name}.npz"
         steps = agent.problem.H - (name in ("walk", "live"))
         limited = gymnasium.wrappers.TimeLimit(env, steps - 1)
-        with pytest.raises(sf.SurefootError, match=rf"cuts episodes after {steps - 1} steps|was cut after"):
+        with pytest.raises(
+            sf.SurefootError, match=rf"cuts episodes after {steps - 1} steps|was cut after"
+        ):
             sf.learn(limited, agent, 20, seed=0, save=path)
         if path.exists():
             assert saved_episodes(path, agent.problem.H) < 20
-        assert sf.learn(gymnasium.wrappers.TimeLimit(env, steps), agent, 20, seed=0).episodes == 20  # control
+        assert (
+            sf.learn(gymnasium.wrappers.TimeLimit(env, steps), agent, 20, seed=0).episodes == 20
+        )  # control
 
 
 def test_a_plan_that_is_no_plan_is_said_and_not_counted(tmp_path):
@@ -622,7 +721,9 @@ def test_a_plan_that_is_no_plan_is_said_and_not_counted(tmp_path):
         def plan(self, counts):
             late = counts.episodes >= 4
             policy = self.policy if late else sf.uniform(5, 4, 2)
-            return sf.Plan(policy, "optimistic", self.h if late else 0, 1.0, 0.0, 5.0, [0.0], "no floor")
+            return sf.Plan(
+                policy, "optimistic", self.h if late else 0, 1.0, 0.0, 5.0, [0.0], "no floor"
+            )
 
     for policy, h, error, message in (
         (np.full((5, 4, 2), 0.4), 0, sf.InvalidPolicy, "sums to 0.8"),
@@ -638,7 +739,9 @@ def test_a_plan_that_is_no_plan_is_said_and_not_counted(tmp_path):
     assert sf.learn(env, Broken(), 20, seed=0).episodes == 20  # control
 
 
-@pytest.mark.parametrize(("episodes", "seed"), [(0, 0), (-1, 0), (2.5, 0), (5, -1), (5, 1.5), (5, None)])
+@pytest.mark.parametrize(
+    ("episodes", "seed"), [(0, 0), (-1, 0), (2.5, 0), (5, -1), (5, 1.5), (5, None)]
+)
 def test_wrong_numbers_are_refused(episodes, seed):
     for build in (walk, live):
         env, _, agent = build()
@@ -690,19 +793,37 @@ def test_a_learner_that_goes_on_acts_as_if_it_had_never_stopped(name, tmp_path):
     drive(first, env, 15)
     first.counts.save(tmp_path / "counts.npz")
     second = sf.Learner(
-        agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), episodes=15, absorbing_state=rest
+        agent,
+        seed=3,
+        counts=sf.Counts.load(tmp_path / "counts.npz"),
+        episodes=15,
+        absorbing_state=rest,
     )
     drive(second, env, 25)
     assert second.counts == whole.counts
     assert second.episodes == whole.episodes == 40
-    counted = sf.Learner(agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), absorbing_state=rest)
+    counted = sf.Learner(
+        agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), absorbing_state=rest
+    )
     drive(counted, env, 25)
     assert counted.counts == whole.counts  # the counts say how many episodes they hold
-    wrong = sf.Learner(agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), episodes=0, absorbing_state=rest)
-    with pytest.raises(sf.InvalidCounts, match=r"Episodes 0 to 0 .* already"):  # control: the number matters
+    wrong = sf.Learner(
+        agent,
+        seed=3,
+        counts=sf.Counts.load(tmp_path / "counts.npz"),
+        episodes=0,
+        absorbing_state=rest,
+    )
+    with pytest.raises(
+        sf.InvalidCounts, match=r"Episodes 0 to 0 .* already"
+    ):  # control: the number matters
         wrong.begin()
     other = sf.Learner(
-        agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), episodes=100, absorbing_state=rest
+        agent,
+        seed=3,
+        counts=sf.Counts.load(tmp_path / "counts.npz"),
+        episodes=100,
+        absorbing_state=rest,
     )
     drive(other, env, 25)
     assert other.counts != whole.counts
@@ -718,7 +839,9 @@ def learner():
 def test_the_shell_says_what_comes_next(learner):
     with pytest.raises(sf.InvalidEpisode, match=r"No episode is under way. Call begin\(\) first"):
         learner.act(3)
-    with pytest.raises(sf.InvalidEpisode, match=r"no action to observe the outcome of. Call act\(\) first"):
+    with pytest.raises(
+        sf.InvalidEpisode, match=r"no action to observe the outcome of. Call act\(\) first"
+    ):
         learner.observe(0)
     with pytest.raises(sf.InvalidEpisode, match=r"No episode is under way. Call begin\(\) first"):
         learner.end()
@@ -727,15 +850,22 @@ def test_the_shell_says_what_comes_next(learner):
     assert plan.source == "baseline"
     with pytest.raises(sf.InvalidEpisode, match=r"An episode is under way. Call end\(\)"):
         learner.begin()
-    with pytest.raises(sf.InvalidEpisode, match=r"no action to observe the outcome of. Call act\(\) first"):
+    with pytest.raises(
+        sf.InvalidEpisode, match=r"no action to observe the outcome of. Call act\(\) first"
+    ):
         learner.observe(0)
-    with pytest.raises(sf.InvalidEpisode, match="called in state 0, but the last state observed is 3"):
+    with pytest.raises(
+        sf.InvalidEpisode, match="called in state 0, but the last state observed is 3"
+    ):
         learner.act(0)
     assert learner.act(3) in (0, 1)
     with pytest.raises(sf.InvalidEpisode, match=r"outcome is missing. Call observe\(next_state\)"):
         learner.act()
     learner.observe(np.int64(1))
-    with pytest.raises(sf.InvalidEpisode, match=r"1 of 5 steps. Complete it, or abandon\(\) it. Nothing was counted"):
+    with pytest.raises(
+        sf.InvalidEpisode,
+        match=r"1 of 5 steps. Complete it, or abandon\(\) it. Nothing was counted",
+    ):
         learner.end()
     for _ in range(4):
         learner.act(1)
@@ -762,7 +892,9 @@ def test_the_shell_says_what_comes_next(learner):
     ],
 )
 def test_a_wrong_answer_leaves_the_shell_as_it_was(learner, answer, message):
-    """The right answer can still be given; or the episode is played again, and nothing is counted."""
+    """The right answer can still be given; or the episode is played again, and nothing is
+    counted.
+    """
     learner.begin()
     learner.act(3)
     with pytest.raises(sf.InvalidEpisode, match=message):
@@ -816,16 +948,23 @@ def test_an_end_is_spent_at_rest(learner):
 
 def test_an_early_end_needs_an_absorbing_state():
     _, _, agent = walk()
-    assert sf.Learner(agent, seed=0).absorbing_state == agent.problem.absorbing_state == 2  # the mask says so
+    assert (
+        sf.Learner(agent, seed=0).absorbing_state == agent.problem.absorbing_state == 2
+    )  # the mask says so
     learner = sf.Learner(replace(agent, problem=agent.problem.forget(support=True)), seed=0)
     learner.begin()
     learner.act()
-    with pytest.raises(sf.InvalidEpisode, match=r"ended after 1 of 5 steps, and this problem has no absorbing state"):
+    with pytest.raises(
+        sf.InvalidEpisode,
+        match=r"ended after 1 of 5 steps, and this problem has no absorbing state",
+    ):
         learner.observe(0, terminated=True)
     for _ in range(4):
         learner.observe(0)
         learner.act()
-    learner.observe(0, terminated=True, truncated=True)  # at the last step there is nothing left to rest
+    learner.observe(
+        0, terminated=True, truncated=True
+    )  # at the last step there is nothing left to rest
     assert learner.end().states.tolist() == [3, 0, 0, 0, 0, 0]
 
 
@@ -874,11 +1013,16 @@ def test_a_run_goes_on_with_the_share_it_began_with(tmp_path):
     for other in (built(0.1, None), built(None, 0.1)):
         with pytest.raises(sf.InvalidFile, match="belongs to another run"):
             sf.learn(env, other, 20, 3, save=path, resume=True, progress=False)
-    assert sf.learn(env, built(0.1, 0.1), 20, 3, save=path, resume=True, progress=False).counts == run.counts
+    assert (
+        sf.learn(env, built(0.1, 0.1), 20, 3, save=path, resume=True, progress=False).counts
+        == run.counts
+    )
 
 
 def test_one_process_at_a_time_goes_on_with_a_run(tmp_path, assert_same_run):
-    """A second call during an episode is refused and changes nothing: the run ends as it does without one."""
+    """A second call during an episode is refused and changes nothing: the run ends as it does
+    without one.
+    """
     refused = []
 
     def meddling(env):
@@ -898,11 +1042,16 @@ def test_one_process_at_a_time_goes_on_with_a_run(tmp_path, assert_same_run):
     once = sf.learn(meddling(Walk()), agent, 6, seed=4, save=tmp_path / "run.npz")
     assert len(refused) == 6
     assert_same_run(once, sf.learn(Walk(), agent, 6, seed=4, save=tmp_path / "control.npz"))
-    assert sf.learn(Walk(), agent, 9, seed=4, save=tmp_path / "run.npz", resume=True).counts.episodes == 9
+    assert (
+        sf.learn(Walk(), agent, 9, seed=4, save=tmp_path / "run.npz", resume=True).counts.episodes
+        == 9
+    )
 
 
 def test_a_run_never_cuts_the_ledger_of_another_one(tmp_path):
-    """A mistyped file, or a run without a ledger, given one that is there: refused, and not a byte is lost."""
+    """A mistyped file, or a run without a ledger, given one that is there: refused, and not a
+    byte is lost.
+    """
     world = sf.from_gymnasium(Walk(), horizon=4)
     agent = sf.StepMix(world.problem, sf.uniform(world.H, world.S, world.A), 0.0)
     plans = {"ledger": tmp_path / "plans.ledger"}
@@ -913,12 +1062,16 @@ def test_a_run_never_cuts_the_ledger_of_another_one(tmp_path):
         with pytest.raises(sf.InvalidFile, match="exists"):
             sf.learn(Walk(), agent, 15, seed=seed, save=tmp_path / name, resume=True, **plans)
         assert plans["ledger"].read_bytes() == before
-    sf.learn(Walk(), agent, 15, seed=4, save=tmp_path / "run.npz", resume=True, **plans)  # the control
+    sf.learn(
+        Walk(), agent, 15, seed=4, save=tmp_path / "run.npz", resume=True, **plans
+    )  # the control
     assert plans["ledger"].read_bytes() != before and sf.check_ledger(plans["ledger"]).closed
 
 
 def test_a_log_in_another_order_than_the_environments_is_refused(tmp_path):
-    """Labels of a log are numbered by the alphabet unless they are declared; the environment's numbers are its own."""
+    """Labels of a log are numbered by the alphabet unless they are declared; the environment's
+    numbers are its own.
+    """
 
     class Named(gymnasium.Env):
         observation_space, action_space = Discrete(2), Discrete(2)
@@ -931,14 +1084,25 @@ def test_a_log_in_another_order_than_the_environments_is_refused(tmp_path):
         def step(self, action):
             return int(self.np_random.integers(2)), 0.5, False, False, {}
 
-    rows = "".join(f"{e},{h},warm,wait,0.5,{'warm' if h == 0 else 'cold'}\n" for e in range(20) for h in range(2))
+    rows = "".join(
+        f"{e},{h},warm,wait,0.5,{'warm' if h == 0 else 'cold'}\n"
+        for e in range(20)
+        for h in range(2)
+    )
     (tmp_path / "log.csv").write_text(f"episode,step,state,action,reward,next_state\n{rows}")
-    orders = ((("cold", "warm"), ("wait", "call"), False), (("warm", "cold"), ("wait", "call"), True))
+    orders = (
+        (("cold", "warm"), ("wait", "call"), False),
+        (("warm", "cold"), ("wait", "call"), True),
+    )
     for states, actions, fits in orders:
-        log = sf.count_log(tmp_path / "log.csv", states=states, actions=actions, reward_range=(0, 1), seed=0)
+        log = sf.count_log(
+            tmp_path / "log.csv", states=states, actions=actions, reward_range=(0, 1), seed=0
+        )
         agent = sf.StepMix(log.problem(start="warm"), sf.uniform(2, 2, 2), 0.0)
         if fits:  # the control
             assert sf.learn(Named(), agent, 2, seed=0).episodes == 2
         else:
-            with pytest.raises(sf.InvalidModel, match="numbers its states cold, warm; the environment"):
+            with pytest.raises(
+                sf.InvalidModel, match="numbers its states cold, warm; the environment"
+            ):
                 sf.learn(Named(), agent, 2, seed=0)

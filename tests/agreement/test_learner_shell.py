@@ -1,4 +1,6 @@
-"""The shell for people who own the loop: stopping and going on changes nothing, whatever the learner knows."""
+"""The shell for people who own the loop: stopping and going on changes nothing, whatever the
+learner knows.
+"""
 
 import gymnasium
 import numpy as np
@@ -12,12 +14,19 @@ EXPLORERS = {"optimist": lambda problem: None, "thompson": sf.Thompson}
 
 
 def build(case, explorer="optimist", **changes):
-    settings = {"delta": 0.3, "replan": 1.0, "explorer": EXPLORERS[explorer](case.problem), **changes}
+    settings = {
+        "delta": 0.3,
+        "replan": 1.0,
+        "explorer": EXPLORERS[explorer](case.problem),
+        **changes,
+    }
     return sf.StepMix(case.problem, case.baseline, settings.pop("floor", case.floor), **settings)
 
 
 def continue_plan(learner, world, episodes):
-    """Play in the world; episode k of the world draws from k alone, so what differs is the learner's doing."""
+    """Play in the world; episode k of the world draws from k alone, so what differs is the
+    learner's doing.
+    """
     out = []
     for _ in range(episodes):
         rng = np.random.default_rng([7, learner.episodes])
@@ -36,14 +45,20 @@ def continue_plan(learner, world, episodes):
 
 def same(one, other):
     fields = ("states", "actions", "rewards")
-    alike = all(np.array_equal(getattr(a, f), getattr(b, f)) for a, b in zip(one, other, strict=True) for f in fields)
+    alike = all(
+        np.array_equal(getattr(a, f), getattr(b, f))
+        for a, b in zip(one, other, strict=True)
+        for f in fields
+    )
     return alike and [a.baseline for a in one] == [b.baseline for b in other]
 
 
 @pytest.mark.parametrize("explorer", EXPLORERS)
 @pytest.mark.parametrize("kind", ["plain", "unknown-random", "unknown-start", "all-together"])
 def test_saved_in_the_middle_of_a_plan(kind, explorer, case_of, tmp_path):
-    """Counts keep those of the plan in force: a learner that loads them goes on with that very plan."""
+    """Counts keep those of the plan in force: a learner that loads them goes on with that very
+    plan.
+    """
     case = case_of(kind, False)
     agent = build(case, explorer)
     whole = continue_plan(sf.Learner(agent, 5), case.world, 90)
@@ -64,7 +79,9 @@ def test_saved_in_the_middle_of_a_plan(kind, explorer, case_of, tmp_path):
 
 @pytest.mark.parametrize("explorer", EXPLORERS)
 def test_a_rewound_episode_is_played_again(explorer, case_of, tmp_path):
-    """From the same numbers: also where an explorer drew for its plan first, and also after loading."""
+    """From the same numbers: also where an explorer drew for its plan first, and also after
+    loading.
+    """
     case = case_of("plain", False)
     agent = build(case, explorer, floor=2.9)  # the baseline, whose actions are drawn
     whole = continue_plan(sf.Learner(agent, 5), case.world, 40)
@@ -82,7 +99,9 @@ def test_a_rewound_episode_is_played_again(explorer, case_of, tmp_path):
 
 
 def test_counts_of_another_learner_may_be_anywhere_in_a_plan(case_of):
-    """With its own number of episodes a learner does not know the streams of the plan in force: it plans anew."""
+    """With its own number of episodes a learner does not know the streams of the plan in force:
+    it plans anew.
+    """
     case = case_of("plain", False)
     agent = build(case)
     learner = sf.Learner(agent, 5)
@@ -102,7 +121,9 @@ def test_rewards_and_starts_are_asked_for(case_of):
     with pytest.raises(sf.InvalidEpisode, match=r"first state is 7, expected one of 0..2"):
         learner.act(7)
     learner.act(2)
-    with pytest.raises(sf.InvalidEpisode, match=r"rewards are unknown: call observe\(next_state, reward\)"):
+    with pytest.raises(
+        sf.InvalidEpisode, match=r"rewards are unknown: call observe\(next_state, reward\)"
+    ):
         learner.observe(0)
     for wrong in (1.5, -0.1, np.nan):
         with pytest.raises(sf.InvalidEpisode, match="declared range"):
@@ -112,7 +133,9 @@ def test_rewards_and_starts_are_asked_for(case_of):
 
 
 class Slots(gymnasium.Env):
-    """Three places, two actions, random rewards of -2 or 4, two first states; no model, no table of rewards."""
+    """Three places, two actions, random rewards of -2 or 4, two first states; no model, no table
+    of rewards.
+    """
 
     observation_space, action_space = Discrete(3), Discrete(2)
 
@@ -128,7 +151,13 @@ class Slots(gymnasium.Env):
         won = self.np_random.random() < (0.2 + 0.3 * action + 0.2 * self.s)
         self.s = int(self.np_random.integers(3)) if action else self.s
         self.steps += 1
-        return self.s, 9.0 if self.steps == self.too_much_at else 4.0 if won else -2.0, False, False, {}
+        return (
+            self.s,
+            9.0 if self.steps == self.too_much_at else 4.0 if won else -2.0,
+            False,
+            False,
+            {},
+        )
 
 
 def slots(explorer):
@@ -140,14 +169,18 @@ def slots(explorer):
 
 @pytest.mark.parametrize("explorer", EXPLORERS)
 def test_learn_goes_on_after_a_reward_out_of_range(explorer, tmp_path, assert_same_run):
-    """The episode is refused and not counted; going on in an environment that keeps its word ends as if it had."""
+    """The episode is refused and not counted; going on in an environment that keeps its word
+    ends as if it had.
+    """
     agent = slots(explorer)
     assert agent.problem.unknown_rows.any()
     whole = sf.learn(Slots(), agent, 150, seed=1)
     assert whole.off_baseline is not None
     assert whole.violations is None  # nobody knows
     path = tmp_path / "run.npz"
-    with pytest.raises(sf.InvalidEpisode, match=r"reward is 9, outside the declared range \(-2, 4\).*Nothing was"):
+    with pytest.raises(
+        sf.InvalidEpisode, match=r"reward is 9, outside the declared range \(-2, 4\).*Nothing was"
+    ):
         sf.learn(Slots(too_much_at=3 * 80 + 2), agent, 150, seed=1, save=path)
     resumed = sf.learn(Slots(), agent, 150, seed=1, save=path, resume=True)
     assert_same_run(resumed, whole)
@@ -156,7 +189,9 @@ def test_learn_goes_on_after_a_reward_out_of_range(explorer, tmp_path, assert_sa
 
 
 def test_warm_starts(case_of, assert_same_run):
-    """learn and simulate go on from counts and leave them alone; the first plan is that of these counts."""
+    """learn and simulate go on from counts and leave them alone; the first plan is that of these
+    counts.
+    """
     agent = slots("optimist")
     first = sf.learn(Slots(), agent, 60, seed=1).counts
     before = first.copy()
@@ -165,18 +200,33 @@ def test_warm_starts(case_of, assert_same_run):
     assert warm.counts.episodes == 120
     assert (warm.counts.n_sas >= first.n_sas).all()
     assert_same_run(warm, sf.learn(Slots(), agent, 60, seed=2, counts=first))
-    assert warm.counts != sf.learn(Slots(), agent, 60, seed=2).counts.merge(first)  # control: warmth matters
+    assert warm.counts != sf.learn(Slots(), agent, 60, seed=2).counts.merge(
+        first
+    )  # control: warmth matters
     known, hidden = case_of("plain", False), case_of("unknown-random", False)
-    counts = sf.simulate(hidden.world, build(hidden), 20, seed=0).counts  # they hold sums of rewards, now known
+    counts = sf.simulate(
+        hidden.world, build(hidden), 20, seed=0
+    ).counts  # they hold sums of rewards, now known
     told = sf.StepMix(hidden.world.problem, hidden.baseline, hidden.floor, replan=0.0)
     with pytest.raises(sf.InvalidCounts, match=r"summed by other rewards.*forget_returns"):
         sf.simulate(hidden.world, told, 20, 1, counts=counts)  # its own are summed by what is known
-    not_read = sf.StepMix(hidden.world.problem, hidden.baseline, hidden.floor, returns=None, replan=0.0)
+    not_read = sf.StepMix(
+        hidden.world.problem, hidden.baseline, hidden.floor, returns=None, replan=0.0
+    )
     for agent, rest in ((told, counts.forget_returns()), (not_read, counts)):
-        both = [run(hidden.world, agent, 20, 1, counts=rest) for run in (sf.simulate, sf.simulate_reference)]
+        both = [
+            run(hidden.world, agent, 20, 1, counts=rest)
+            for run in (sf.simulate, sf.simulate_reference)
+        ]
         assert_same_run(*both)
     with pytest.raises(sf.InvalidCounts, match="hold no sums of rewards"):
-        sf.simulate(hidden.world, build(hidden), 20, 1, counts=sf.simulate(known.world, build(known), 9, 0).counts)
+        sf.simulate(
+            hidden.world,
+            build(hidden),
+            20,
+            1,
+            counts=sf.simulate(known.world, build(known), 9, 0).counts,
+        )
 
 
 def test_logs_are_for_kl(case_of):
@@ -193,13 +243,17 @@ def test_logs_are_for_kl(case_of):
         lambda agent: sf.Learner(agent, 0, counts),
         lambda agent: agent.plan(counts.merge(sf.Counts.zeros(case.problem))),
     ):
-        with pytest.raises(sf.InvalidCounts, match=r"logged episodes, which the paper's bounds do not cover.*sf.KL"):
+        with pytest.raises(
+            sf.InvalidCounts, match=r"logged episodes, which the paper's bounds do not cover.*sf.KL"
+        ):
             use(paper)
         use(sharp)
 
 
 def test_a_policy_is_checked_once_for_the_episodes_that_play_it(case_of, monkeypatch):
-    """With many states that takes longer than an episode. A new plan is checked again, and so is what is no policy."""
+    """With many states that takes longer than an episode. A new plan is checked again, and so is
+    what is no policy.
+    """
     case, checked = case_of("plain", False), []
 
     def check(policy, problem):
@@ -216,11 +270,16 @@ def test_a_policy_is_checked_once_for_the_episodes_that_play_it(case_of, monkeyp
         def plan(self, counts):
             self.made += 1
             H, S, A = case.baseline.shape
-            policies = {1: case.baseline, 2: sf.EpisodicMixture(case.baseline, sf.uniform(H, S, A), 0.5)}
+            policies = {
+                1: case.baseline,
+                2: sf.EpisodicMixture(case.baseline, sf.uniform(H, S, A), 0.5),
+            }
             return sf.Plan.plain(policies.get(self.made, np.full((H, S, A), 0.7)))
 
     monkeypatch.setattr("surefoot.run.learner.check_policy", check)
-    learner = sf.Learner(Alternating(), 3, sf.simulate(case.world, build(case), 100, seed=0).counts.forget_returns())
+    learner = sf.Learner(
+        Alternating(), 3, sf.simulate(case.world, build(case), 100, seed=0).counts.forget_returns()
+    )
     continue_plan(learner, case.world, 5)
     assert len(checked) == 1
     continue_plan(learner, case.world, 6)
@@ -231,8 +290,9 @@ def test_a_policy_is_checked_once_for_the_episodes_that_play_it(case_of, monkeyp
 
 @pytest.mark.parametrize("replan", [0.0, 0.02, 0.5])
 def test_an_agent_is_not_asked_for_a_plan_that_is_over(case_of, replan):
-    """A process that starts anew for each episode remembers no plan. The one in force is computed again, unless the
-    counts say that it is over: then the next one is made at once."""
+    """A process that starts anew for each episode remembers no plan. The one in force is computed
+    again, unless the counts say that it is over: then the next one is made at once.
+    """
     case, asked = case_of("plain", False), []
 
     class Own:
@@ -284,9 +344,15 @@ def test_where_planning_fails_no_other_plan_is_played(case_of, replan, error):
                 self.failures += 1
                 raise error
             H, S, A = case.baseline.shape
-            return sf.Plan.plain(np.eye(A)[np.full((H, S), counts.episodes % A)])  # another one each time
+            return sf.Plan.plain(
+                np.eye(A)[np.full((H, S), counts.episodes % A)]
+            )  # another one each time
 
-    whole, learner, played = continue_plan(sf.Learner(Failing(0), 3), case.world, 20), sf.Learner(Failing(2), 3), []
+    whole, learner, played = (
+        continue_plan(sf.Learner(Failing(0), 3), case.world, 20),
+        sf.Learner(Failing(2), 3),
+        [],
+    )
     while len(played) < 20:
         try:
             played += continue_plan(learner, case.world, 1)
@@ -297,7 +363,9 @@ def test_where_planning_fails_no_other_plan_is_played(case_of, replan, error):
 
 
 @pytest.mark.parametrize("replan", [0.0, 0.2])
-def test_an_interrupt_between_a_plan_and_its_episode_leaves_no_other_plan(case_of, replan, monkeypatch):
+def test_an_interrupt_between_a_plan_and_its_episode_leaves_no_other_plan(
+    case_of, replan, monkeypatch
+):
     """After the plan was computed, before it is the learner's."""
     case, interrupted = case_of("plain", False), []
     agent = build(case, "thompson", replan=replan)
@@ -325,7 +393,9 @@ def test_the_end_of_a_plan_is_found_once(case_of, monkeypatch):
     """With many states that takes longer than an episode."""
     case, found = case_of("plain", False), []
     remembered = PlanInForce.remembered
-    monkeypatch.setattr(PlanInForce, "remembered", lambda *given: found.append(given) or remembered(*given))
+    monkeypatch.setattr(
+        PlanInForce, "remembered", lambda *given: found.append(given) or remembered(*given)
+    )
     learner = sf.Learner(build(case, replan=1.0), 3)
     continue_plan(learner, case.world, 41)
     assert len(found) == 7  # once for each plan: those made after 0, 1, 2, 4, 8, 16 and 32 episodes
@@ -346,7 +416,9 @@ class Kept:
 
 
 def test_what_was_checked_is_played(case_of):
-    """Whatever is written into the array of a plan in force; and where it is planned again, it is checked again."""
+    """Whatever is written into the array of a plan in force; and where it is planned again, it
+    is checked again.
+    """
     case = case_of("plain", False)
     agent = Kept(case, 1.0)
     once, other = sf.Learner(agent, 3), sf.Learner(Kept(case, agent.replan), 3)
@@ -358,8 +430,12 @@ def test_what_was_checked_is_played(case_of):
     every = Kept(case, 0.0)
     learner = sf.Learner(every, 3)
     continue_plan(learner, case.world, 2)
-    every.array[...] = np.eye(every.array.shape[2])[0]  # a policy: from the next plan on it is played
-    assert {a for episode in continue_plan(learner, case.world, 5) for a in episode.actions.tolist()} == {0}
+    every.array[...] = np.eye(every.array.shape[2])[
+        0
+    ]  # a policy: from the next plan on it is played
+    assert {
+        a for episode in continue_plan(learner, case.world, 5) for a in episode.actions.tolist()
+    } == {0}
     every.array[:] = 0.7
     with pytest.raises(sf.InvalidPolicy):
         learner.begin()

@@ -1,9 +1,10 @@
-"""Logs whose states are many: everything over lists, against the same log counted and learnt from in tables.
+"""Logs whose states are many: everything over lists, against the same log counted and learnt from
+in tables.
 
-Small logs are read twice: as they are, and with `MOST_IN_A_TABLE` so low that every count, mask and reward by next
-state is a list. Certified values agree to 1e-9 (the worst mean of a list may be its limit t -> 0, which a table
-searches for), policies and all that is counted exactly. While lists are read, a table of them is refused: that is the
-control.
+Small logs are read twice: as they are, and with `MOST_IN_A_TABLE` so low that every count, mask and
+reward by next state is a list. Certified values agree to 1e-9 (the worst mean of a list may be its
+limit t -> 0, which a table searches for), policies and all that is counted exactly. While lists are
+read, a table of them is refused: that is the control.
 """
 
 import sys
@@ -20,7 +21,14 @@ from surefoot.errors import InvalidFile
 from surefoot.logs.baseline_file import Baseline, learn_baseline, load_baseline, report
 from surefoot.logs.methods import METHODS
 from surefoot.logs.methods.learnt import logged_value
-from surefoot.model.listed import SizedLists, allowed, anything_follows, filled, left_never, without_last
+from surefoot.model.listed import (
+    SizedLists,
+    allowed,
+    anything_follows,
+    filled,
+    left_never,
+    without_last,
+)
 from surefoot.model.successors import PaidLists, Successors, listed, masked
 from surefoot.model.transitions import Lists, Table
 
@@ -47,7 +55,9 @@ def in_lists(monkeypatch):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """A log of whole episodes, and one in which every eighth step, about, is the last one of its episode."""
+    """A log of whole episodes, and one in which every eighth step, about, is the last one of its
+    episode.
+    """
     folder = tmp_path_factory.mktemp("logs")
     world = sf.world("grid-traps", rows=4, columns=4, H=4)
     behaviour = 0.5 * sf.boltzmann(sf.solve(world).Q, eta=5.0) + 0.5 * sf.uniform(4, 16, 4)
@@ -55,7 +65,9 @@ def files(tmp_path_factory):
     sf.sample_log(world, behaviour, 500, whole, seed=3)
     seldom = "CASE WHEN hash(10 * episode + step) % 8 = 0 THEN step ELSE 3 END"
     steps = f"SELECT *, min({seldom}) OVER (PARTITION BY episode) AS last FROM '{whole}'"
-    columns = "episode, step, state, action, reward, next_state, step = last AND last < 3 AS terminated"
+    columns = (
+        "episode, step, state, action, reward, next_state, step = last AND last < 3 AS terminated"
+    )
     rows = f"SELECT {columns} FROM ({steps}) WHERE step <= last ORDER BY episode, step"
     duckdb.sql(f"COPY ({rows}) TO '{ends}'")
     return {"whole": whole, "ends": ends}
@@ -67,7 +79,11 @@ DECLARED = {
     "by next state": {"rewards": "as logged by next state"},
     "steady": {"rewards": "as logged by next state", "stationary": True},
     "mask": {"support": "as logged", "start": "as logged"},
-    "mask and rewards": {"rewards": "as logged by next state", "support": "as logged", "stationary": True},
+    "mask and rewards": {
+        "rewards": "as logged by next state",
+        "support": "as logged",
+        "stationary": True,
+    },
 }
 CASES = [
     (kind, states, name)
@@ -87,20 +103,32 @@ def everything(path, states, declared):
     log = counted(path, states)
     problem = log.problem(**declared)
     learnt = {name: learn_baseline(log, problem, 0.05, name) for name in METHODS}
-    reports = {name: report(log, learnt[name], learnt[name].missing(3.0, log)) for name in ("robust", "vi-lcb")}
+    reports = {
+        name: report(log, learnt[name], learnt[name].missing(3.0, log))
+        for name in ("robust", "vi-lcb")
+    }
     return log, problem, learnt, reports
 
 
 @pytest.mark.parametrize(("kind", "states", "name"), CASES)
-def test_methods_learn_the_same_from_tables_and_from_lists(files, kind, states, name, in_lists, tmp_path):
+def test_methods_learn_the_same_from_tables_and_from_lists(
+    files, kind, states, name, in_lists, tmp_path
+):
     log, problem, learnt, reports = everything(files[kind], states, DECLARED[name])
-    assert isinstance(log.counts.transitions, Table) and problem.mask_lists is None is problem.paid_lists
+    assert (
+        isinstance(log.counts.transitions, Table)
+        and problem.mask_lists is None is problem.paid_lists
+    )
     tables = {"counts": log.counts, "folds": log.fold_counts}
-    entries = {which: (counts.entries, counts.x_sa, counts.n_start) for which, counts in tables.items()}
+    entries = {
+        which: (counts.entries, counts.x_sa, counts.n_start) for which, counts in tables.items()
+    }
     masks, paid = problem.as_mask, problem.as_paid
     in_lists()
     log_2, problem_2, learnt_2, reports_2 = everything(files[kind], states, DECLARED[name])
-    assert isinstance(log_2.counts.transitions, Lists) and isinstance(log_2.fold_counts.transitions, Lists)
+    assert isinstance(log_2.counts.transitions, Lists) and isinstance(
+        log_2.fold_counts.transitions, Lists
+    )
     for which, (one, x_sa, n_start) in entries.items():
         other = getattr(log_2, which if which == "counts" else "fold_counts")
         assert all(map(np.array_equal, one, other.entries))
@@ -114,7 +142,9 @@ def test_methods_learn_the_same_from_tables_and_from_lists(files, kind, states, 
         )
     if paid is not None:
         h, s, a, s_next = np.ogrid[: problem.H, : problem.S, : problem.A, : problem.S]
-        np.testing.assert_array_equal(problem.reward_of(h, s, a, s_next), problem_2.reward_of(h, s, a, s_next))
+        np.testing.assert_array_equal(
+            problem.reward_of(h, s, a, s_next), problem_2.reward_of(h, s, a, s_next)
+        )
     assert (problem.rewards_at_least, problem.absorbing_state) == (
         problem_2.rewards_at_least,
         problem_2.absorbing_state,
@@ -147,7 +177,9 @@ def test_methods_learn_the_same_from_tables_and_from_lists(files, kind, states, 
 
 @pytest.mark.parametrize("states", ["as logged", None])
 def test_transitions_are_numbered_among_all_states(files, states):
-    """By hand, row by row of the log; the first visit of each transition counts for the unseen state, which is last."""
+    """By hand, row by row of the log; the first visit of each transition counts for the unseen
+    state, which is last.
+    """
     log = counted(files["whole"], states)
     S, A, expected = log.S, log.A, dict[tuple[int, int], int]()
     rows = duckdb.sql(f"SELECT step, action, state, next_state FROM '{files['whole']}'").fetchall()
@@ -159,13 +191,19 @@ def test_transitions_are_numbered_among_all_states(files, states):
         key = (place, S - 1 if new else s_next)
         expected[key] = expected.get(key, 0) + 1
     place, state, n = (part.tolist() for part in log.counts.entries)
-    assert dict(zip(zip(place, state, strict=True), n, strict=True)) == {key: n for key, n in expected.items() if n}
+    assert dict(zip(zip(place, state, strict=True), n, strict=True)) == {
+        key: n for key, n in expected.items() if n
+    }
 
 
 def test_rewards_and_masks_as_logged_by_hand(files, in_lists):
-    """Of every step and transition of the log, row by row; what does not occur pays the lowest, and is impossible."""
+    """Of every step and transition of the log, row by row; what does not occur pays the lowest,
+    and is impossible.
+    """
     log = counted(files["ends"], "as logged", after_end=0.5)
-    rows = duckdb.sql(f"SELECT step, action, reward, terminated, state, next_state FROM '{files['ends']}'").fetchall()
+    rows = duckdb.sql(
+        f"SELECT step, action, reward, terminated, state, next_state FROM '{files['ends']}'"
+    ).fetchall()
     S, A, H = log.S, log.A, log.H
     paid, possible = np.zeros((H, S, A, S)), np.zeros((H, S, A, S), dtype=bool)
     for step, a, reward, ended, *labels in rows:
@@ -182,11 +220,15 @@ def test_rewards_and_masks_as_logged_by_hand(files, in_lists):
         )
         assert problem.rewards_at_least and problem.absorbing_state == S - 1
         np.testing.assert_array_equal(problem.reward_of(h, s, a, s_next)[possible], paid[possible])
-        np.testing.assert_array_equal(masked(problem.as_mask, (H, S * A, S)).reshape(H, S, A, S), possible)
+        np.testing.assert_array_equal(
+            masked(problem.as_mask, (H, S * A, S)).reshape(H, S, A, S), possible
+        )
 
 
 def test_a_mask_of_the_users_own(files, in_lists):
-    """As an array, as sparse matrices, for all steps and for each, with and without the absorbing state."""
+    """As an array, as sparse matrices, for all steps and for each, with and without the
+    absorbing state.
+    """
     rng = np.random.default_rng(0)
     log = counted(files["ends"], "as logged")
     S, A, H = len(log.codebook.states), log.A, log.H
@@ -194,9 +236,19 @@ def test_a_mask_of_the_users_own(files, in_lists):
     by_step = seen | (rng.random((H, S, A, S)) < 0.3)
     by_step[:, 2] = True
     whole = log.counts.n_sas.any(axis=0) | (rng.random((S + 1, A, S + 1)) < 0.3)
-    given = {"own": seen.any(axis=0), "all": whole, "by step": by_step, "free": np.ones((S, A, S), dtype=bool)}
+    given = {
+        "own": seen.any(axis=0),
+        "all": whole,
+        "by step": by_step,
+        "free": np.ones((S, A, S), dtype=bool),
+    }
     found = {name: log.problem("as logged", support=mask) for name, mask in given.items()}
-    for name, mask in given.items():  # what is left out of the mask is possible, but the absorbing state leads nowhere
+    for (
+        name,
+        mask,
+    ) in (
+        given.items()
+    ):  # what is left out of the mask is possible, but the absorbing state leads nowhere
         expected = np.ones((*mask.shape[:-3], S + 1, A, S + 1), dtype=bool)
         expected[..., : mask.shape[-1], :, : mask.shape[-1]] = mask
         expected[..., S, :, :S], expected[..., S, :, S] = False, True
@@ -206,12 +258,20 @@ def test_a_mask_of_the_users_own(files, in_lists):
     log_2 = counted(files["ends"], "as logged")
     for name, mask in given.items():
         rows = mask.reshape(-1, mask.shape[-1])
-        sparse = [scipy.sparse.csr_array(part) for part in np.split(rows, H)] if name == "by step" else None
+        sparse = (
+            [scipy.sparse.csr_array(part) for part in np.split(rows, H)]
+            if name == "by step"
+            else None
+        )
         for support in (mask, sparse or scipy.sparse.csr_array(rows)):
             problem = log_2.problem("as logged", support=support)
             shape = found[name].support_rows.shape
-            np.testing.assert_array_equal(masked(problem.mask_lists, shape), found[name].support_rows)
-            assert sf.robust_vi(log_2.counts, problem, 0.05).lower == pytest.approx(lower[name], abs=CLOSE)
+            np.testing.assert_array_equal(
+                masked(problem.mask_lists, shape), found[name].support_rows
+            )
+            assert sf.robust_vi(log_2.counts, problem, 0.05).lower == pytest.approx(
+                lower[name], abs=CLOSE
+            )
     sizes = np.diff(log_2.problem("as logged", support=given["free"]).mask_lists.first)
     assert set(sizes.tolist()) == {0, 1}  # nothing is said, but of the absorbing state
 
@@ -225,7 +285,9 @@ def test_masks_that_cannot_be_are_refused(files, in_lists, listed_too):
     mask = np.ones((S, A, S), dtype=bool)
     pair, s_next = divmod(int(log.place[5]) % (S * A * S), S)
     mask[pair // A, pair % A, s_next] = False
-    with pytest.raises(sf.InvalidLog, match=f"cannot lead to state {s_next}.*but in the log it did"):
+    with pytest.raises(
+        sf.InvalidLog, match=f"cannot lead to state {s_next}.*but in the log it did"
+    ):
         log.problem("as logged", support=mask)
     mask[0, 0] = False
     with pytest.raises(sf.InvalidModel, match=r"support\[0, 0\] allows no next state"):
@@ -238,7 +300,8 @@ def test_masks_that_cannot_be_are_refused(files, in_lists, listed_too):
 
 def test_rewards_that_differ_between_steps_are_named(in_lists, tmp_path):
     path = tmp_path / "log.parquet"
-    duckdb.sql(f"COPY (SELECT * FROM (VALUES (0, 0, 0, 0, 0.0, 0), (0, 1, 0, 0, 1.0, 0)) t(episode, step, state, "
+    duckdb.sql(f"COPY (SELECT * FROM (VALUES (0, 0, 0, 0, 0.0, 0), (0, 1, 0, 0, 1.0, 0)) "
+               f"t(episode, step, state, "
                f"action, reward, next_state)) TO '{path}'")  # fmt: skip
     texts = []
     for force in (lambda: None, in_lists):
@@ -246,7 +309,9 @@ def test_rewards_that_differ_between_steps_are_named(in_lists, tmp_path):
         log = sf.count_log(path, states=2, reward_range=(0, 1))
         assert log.problem("as logged by next state").rewards_at_least
         for rewards in ("as logged", "as logged by next state"):
-            with pytest.raises(sf.InvalidLog, match="Action 0 in state 0 paid differently at different steps") as found:
+            with pytest.raises(
+                sf.InvalidLog, match="Action 0 in state 0 paid differently at different steps"
+            ) as found:
                 log.problem(rewards, stationary=True)
             texts.append(str(found.value))
     assert len(set(texts)) == 1
@@ -264,7 +329,9 @@ def test_what_a_damaged_file_of_a_baseline_says_is_refused(files, in_lists, tmp_
     spoil = {
         "out of order": {"problem_support": arrays["problem_support"][:, ::-1]},
         "array of shape": {"problem_support": arrays["problem_support"][:1]},
-        "for 2 steps": {"learnt": np.array(str(arrays["learnt"]).replace('_steps": 4', '_steps": 2'))},
+        "for 2 steps": {
+            "learnt": np.array(str(arrays["learnt"]).replace('_steps": 4', '_steps": 2'))
+        },
         "expected a reward in": {"problem_r_next": arrays["problem_r_next"] + [[0], [0], [1]]},
         "not states 0": {"problem_support": arrays["problem_support"] + [[0], [log.S]]},
     }
@@ -291,13 +358,22 @@ def test_radii_of_undeclared_states_all_at_once(seed):
 
 
 def test_lists_of_a_mask_by_hand():
-    """Three states, one action: the first may lead anywhere, the second to state 2, the third to itself."""
+    """Three states, one action: the first may lead anywhere, the second to state 2, the third to
+    itself.
+    """
     mask = Successors(np.array([0, 0, 1, 2]), np.array([2, 2]))
     assert filled(mask, 3, 3, 9).state.tolist() == [0, 1, 2, 2, 2]
     assert filled(mask, 6, 3, 2).state.tolist() == [0, 1, 2, 2, 0, 1, 2, 2]
-    assert allowed(mask, 6, 3).tolist() == [3, 1, 1, 3, 1, 1] and allowed(None, 2, 7).tolist() == [7, 7]
+    assert allowed(mask, 6, 3).tolist() == [3, 1, 1, 3, 1, 1] and allowed(None, 2, 7).tolist() == [
+        7,
+        7,
+    ]
     assert filled(None, 4, 4, 2).state.reshape(4, 2).tolist() == [[0, 2], [1, 3], [0, 2], [1, 3]]
-    assert anything_follows(mask, 3, 1, 1) and not anything_follows(mask, 3, 1, 2) and anything_follows(None, 3, 1, 3)
+    assert (
+        anything_follows(mask, 3, 1, 1)
+        and not anything_follows(mask, 3, 1, 2)
+        and anything_follows(None, 3, 1, 3)
+    )
     assert (
         list(left_never(mask, 3, 1)) == [2]
         and list(left_never(Successors(np.zeros(4, int), np.zeros(0, int)), 3, 1)) == []
@@ -315,14 +391,18 @@ def wide(S, A, H, episodes, path):
     """A log of a world with three successors of each pair, all over the states."""
     rng = np.random.default_rng(0)
     states, p = rng.integers(0, S, (S * A, 3)), rng.dirichlet(np.ones(3), S * A)
-    P = scipy.sparse.csr_array((p.ravel(), (np.repeat(np.arange(S * A), 3), states.ravel())), shape=(S * A, S))
+    P = scipy.sparse.csr_array(
+        (p.ravel(), (np.repeat(np.arange(S * A), 3), states.ravel())), shape=(S * A, S)
+    )
     world = sf.TabularMDP(P, 0.5 + 0.5 * rng.random((S, A)), H=H)
     sf.sample_log(world, sf.uniform(H, S, A), episodes, path, seed=0)
     return world
 
 
 def test_a_log_of_five_thousand_states_takes_little_memory(tmp_path):
-    """A table of it would have 2.5e9 numbers. The certificate holds; the policy is worth what it says, and more."""
+    """A table of it would have 2.5e9 numbers. The certificate holds; the policy is worth what it
+    says, and more.
+    """
     path = tmp_path / "log.parquet"
     world = wide(5_000, 5, 20, 1_000, path)
     tracemalloc.start()

@@ -27,7 +27,9 @@ def build(name, world, baseline, floor, **settings):
     return sf.AGENTS[name](world.problem, baseline, floor, **settings)
 
 
-SHORT = {  # S, A, H: episodes, scale of the bonus, floor as a share of the baseline's value, that reach every exit soon
+# S, A, H: episodes, scale of the bonus, floor as a share of the baseline's value, that reach every
+# exit soon
+SHORT = {
     (5, 5, 3): (150, 1e-5, 0.5),
     (3, 2, 5): (250, 1e-5, 0.9),
     (1, 1, 1): (40, 1e-4, 0.9),
@@ -38,7 +40,9 @@ SHORT = {  # S, A, H: episodes, scale of the bonus, floor as a share of the base
 }
 # A scale small enough that bounds of every kind are met: clipped, in between, and fully optimistic.
 LONG = (1500, 1e-4, 0.9)
-MIXED = {"stepmix": [(5, 5, 3), (3, 2, 5), (2, 3, 1), (1, 4, 2), (40, 5, 2)]}  # where mixtures are among the short runs
+MIXED = {
+    "stepmix": [(5, 5, 3), (3, 2, 5), (2, 3, 1), (1, 4, 2), (40, 5, 2)]
+}  # where mixtures are among the short runs
 MIXED |= {"epsmix": MIXED["stepmix"], "step-no-mix": [(3, 2, 5), (1, 4, 2)]}
 STAYS = {"step-no-mix": [(5, 5, 3), (40, 5, 2)]}  # and where the baseline is not left
 BETWEEN = {"stepmix": [(40, 5, 2)], "epsmix": [(40, 5, 2)]}  # or left for mixtures only
@@ -48,7 +52,9 @@ BETWEEN = {"stepmix": [(40, 5, 2)], "epsmix": [(40, 5, 2)]}  # or left for mixtu
 @pytest.mark.parametrize("sizes", SHORT)
 @pytest.mark.parametrize("long", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_plain_is_fused(name, sizes, long, assert_same_run):
-    """The short runs pass through all that the long ones do, as is asserted: whatever the learner has is played."""
+    """The short runs pass through all that the long ones do, as is asserted: whatever the
+    learner has is played.
+    """
     episodes, scale, share = LONG if long else SHORT[sizes]
     S, A, H = sizes
     world = sf.random_mdp(S=S, A=A, H=H, seed=3)
@@ -85,10 +91,14 @@ def test_plain_is_fused_with_kl(name, sizes, episodes, assert_same_run):
 
 @pytest.mark.parametrize("name", ["stepmix", "epsmix"])
 def test_every_loop_plans_before_every_episode(name, tmp_path, assert_same_run):
-    """In Python, plan by plan (with a ledger) and all in compiled code. Control: a plan may be in force for longer."""
+    """In Python, plan by plan (with a ledger) and all in compiled code. Control: a plan may be
+    in force for longer.
+    """
     world = sf.random_mdp(S=5, A=5, H=3, seed=3)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
-    agent = build(name, world, baseline, 0.97 * sf.policy_value(world, baseline)[0, 0], delta=0.1, replan=0.0)
+    agent = build(
+        name, world, baseline, 0.97 * sf.policy_value(world, baseline)[0, 0], delta=0.1, replan=0.0
+    )
     fused = sf.simulate(world, agent, 300, seed=7)
     assert_same_run(fused, sf.simulate_reference(world, agent, 300, seed=7))
     assert_same_run(fused, sf.simulate(world, agent, 300, seed=7, ledger=tmp_path / "plans.ledger"))
@@ -103,7 +113,14 @@ def test_plans_played_in_compiled_code_are_the_plain_loop(name, share, assert_sa
     """Episode by episode, for as long as each is in force."""
     world = sf.random_mdp(S=5, A=5, H=3, seed=3)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
-    agent = build(name, world, baseline, 0.97 * sf.policy_value(world, baseline)[0, 0], delta=0.1, replan=share)
+    agent = build(
+        name,
+        world,
+        baseline,
+        0.97 * sf.policy_value(world, baseline)[0, 0],
+        delta=0.1,
+        replan=share,
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(simulate, "loop_for", lambda agent, ledger=None: plan_by_plan)
         compiled = sf.simulate(world, agent, 300, seed=7)
@@ -119,7 +136,9 @@ def test_plain_is_fused_in_a_stationary_world(name, pooled, long, assert_same_ru
     baseline = sf.boltzmann(sf.solve(world).Q, eta=5.0)
     floor = sf.policy_value(world, baseline)[0, 0] - 0.2
     episodes, scale = (1500, 1e-3) if long else (120, 1e-5)
-    agent = build(name, world, baseline, floor, bounds=sf.Bernstein(scale), delta=0.1, pooled=pooled)
+    agent = build(
+        name, world, baseline, floor, bounds=sf.Bernstein(scale), delta=0.1, pooled=pooled
+    )
     fused = sf.simulate(world, agent, episodes, seed=5, floor=floor)
     assert_same_run(fused, sf.simulate_reference(world, agent, episodes, seed=5, floor=floor))
     assert fused.counts.pooled == pooled
@@ -131,7 +150,9 @@ def test_plain_is_fused_in_a_stationary_world(name, pooled, long, assert_same_ru
 
 @pytest.mark.parametrize("floor", [1e-20, 1e-17, 0.1 + 0.2 - 0.3])
 def test_plain_is_fused_where_rho_rounds_to_one(floor, assert_same_run):
-    """A floor so small that (L_b - floor) / (L_b - 0) is 1: a mixture whose coin has one side, and is not tossed."""
+    """A floor so small that (L_b - floor) / (L_b - 0) is 1: a mixture whose coin has one side,
+    and is not tossed.
+    """
     world = sf.random_mdp(3, 2, 2, seed=0)
     agent = sf.EpsMix(world.problem, sf.uniform(2, 3, 2), floor, bounds=sf.Bernstein(0.002))
     fused = sf.simulate(world, agent, 400, seed=0)
@@ -153,16 +174,26 @@ def test_epsmix_with_floor_zero_is_bpi_ucbvi_to_the_bit(paper_world):
     baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
     bounds = sf.Bernstein(0.01)
     eps = sf.simulate(
-        paper_world, sf.EpsMix(paper_world.problem, baseline, 0.0, delta=0.1, bounds=bounds), 30_000, seed=4
+        paper_world,
+        sf.EpsMix(paper_world.problem, baseline, 0.0, delta=0.1, bounds=bounds),
+        30_000,
+        seed=4,
     )
     bpi = sf.simulate(
-        paper_world, sf.BPIUCBVI(paper_world.problem, delta=0.1, bounds=bounds), 30_000, seed=4, floor=0.0
+        paper_world,
+        sf.BPIUCBVI(paper_world.problem, delta=0.1, bounds=bounds),
+        30_000,
+        seed=4,
+        floor=0.0,
     )
     assert eps.counts == bpi.counts
     assert eps.regret == bpi.regret
     np.testing.assert_array_equal(eps.curve.mean, bpi.curve.mean)
     other = sf.simulate(
-        paper_world, sf.EpsMix(paper_world.problem, baseline, 2.0, delta=0.1, bounds=bounds), 30_000, seed=4
+        paper_world,
+        sf.EpsMix(paper_world.problem, baseline, 2.0, delta=0.1, bounds=bounds),
+        30_000,
+        seed=4,
     )
     assert other.counts != bpi.counts  # control: with a floor they part
 
@@ -205,16 +236,20 @@ print(*(len(kernel.signatures) for kernel in families + others))
 
 
 def test_kernels_are_compiled_once():
-    """One signature a kernel, one per family of bounds where they enter: more would be seconds of a first minute.
-    Counted in a process of its own, because other tests compile the same kernels for other kinds of counts."""
+    """One signature a kernel, one per family of bounds where they enter: more would be seconds of a
+    first minute. Counted in a process of its own, because other tests compile the same kernels for
+    other kinds of counts.
+    """
     code = COMPILED.format(names=SPLICES)
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["2"] * 3 + ["1"] * 4
 
 
 def test_other_compiled_functions_may_call_kernels():
-    """Kernels are compiled as a whole with those they call. A function compiled by numba alone may still call them,
-    also once Python has: their parts, which have no address of their own, are not confused with its own copies."""
+    """Kernels are compiled as a whole with those they call. A function compiled by numba alone may
+    still call them, also once Python has: their parts, which have no address of their own, are not
+    confused with its own copies.
+    """
     ours = bets.average_bounds(10.0, 4.0, 0.0, 3.0, 1.0, 1e-12)
     theirs = numba.njit(lambda n, x: bets.average_bounds(n, x, 0.0, 3.0, 1.0, 1e-12))
     assert theirs(10.0, 4.0) == ours
@@ -223,19 +258,34 @@ def test_other_compiled_functions_may_call_kernels():
 
 @pytest.mark.full
 def test_a_changed_kernel_is_compiled_anew(tmp_path):
-    """The loop inlines the bounds from another file; numba alone would go on using its old machine code."""
+    """The loop inlines the bounds from another file; numba alone would go on using its old
+    machine code.
+    """
     source = Path(sf.__file__).parent
     shutil.copytree(source, tmp_path / "surefoot", ignore=shutil.ignore_patterns("__pycache__"))
     code = (
-        "import surefoot as sf; w = sf.random_mdp(2, 2, 2, 0); a = sf.StepMix(w.problem, sf.uniform(2, 2, 2), 0.5, "
-        "bounds=sf.Bernstein(0.01)); print(sf.__file__, sf.simulate(w, a, 4000, 0).first_mixture)"
+        "import surefoot as sf; w = sf.random_mdp(2, 2, 2, 0); a = sf.StepMix(w.problem, "
+        "sf.uniform(2, 2, 2), 0.5, bounds=sf.Bernstein(0.01)); print(sf.__file__, sf.simulate(w, "
+        "a, 4000, 0).first_mixture)"
     )
     found = []
     for old, new in (("", ""), ("22.0 * H * H", "11.0 * H * H")):
         bernstein = tmp_path / "surefoot" / "kernels" / "bernstein.py"
-        bernstein.write_text(bernstein.read_text().replace(old, new) if old else bernstein.read_text())
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-        out = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        bernstein.write_text(
+            bernstein.read_text().replace(old, new) if old else bernstein.read_text()
+        )
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(tmp_path),
+            "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+        }
+        out = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         where, first = out.stdout.split()
         assert Path(where).is_relative_to(tmp_path)
         found.append(int(first))
@@ -244,8 +294,10 @@ def test_a_changed_kernel_is_compiled_anew(tmp_path):
 
 @pytest.mark.parametrize("ledger", [None, "plan by plan"])
 def test_a_simulation_leaves_no_memory_behind(paper_world, ledger):
-    """numba keeps a reference to each Generator that it is given, for ever where its allocator is switched off, as in
-    our kernels: 3 KB for every simulation. Nothing else in a simulation outlived it."""
+    """numba keeps a reference to each Generator that it is given, for ever where its allocator is
+    switched off, as in our kernels: 3 KB for every simulation. Nothing else in a simulation
+    outlived it.
+    """
     agent = sf.StepMix.paper(paper_world.problem, sf.uniform(3, 5, 5), 1.0)
     setup = check_setup(paper_world, agent, 5, None)
     for seed in range(40):
@@ -253,7 +305,9 @@ def test_a_simulation_leaves_no_memory_behind(paper_world, ledger):
         before = sys.getrefcount(context.rng)
         for _ in loop_for(agent, ledger)(context):
             pass
-        after = sys.getrefcount(context.rng)  # not in the assertion, which holds a reference of its own
+        after = sys.getrefcount(
+            context.rng
+        )  # not in the assertion, which holds a reference of its own
         assert after == before
     given = numba.njit(_nrt=False)(lambda rng: rng.random())
     given(context.rng)
@@ -262,10 +316,16 @@ def test_a_simulation_leaves_no_memory_behind(paper_world, ledger):
 
 
 def test_curve_and_totals_agree(paper_world):
-    """The thinned curve loses nothing: its bins add up to the totals. 2,000 bins for 30,001 episodes: uneven."""
+    """The thinned curve loses nothing: its bins add up to the totals. 2,000 bins for 30,001
+    episodes: uneven.
+    """
     baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
     run = sf.simulate(
-        paper_world, sf.BPIUCBVI(paper_world.problem, bounds=sf.Bernstein(0.01)), 30_001, seed=0, floor=2.0
+        paper_world,
+        sf.BPIUCBVI(paper_world.problem, bounds=sf.Bernstein(0.01)),
+        30_001,
+        seed=0,
+        floor=2.0,
     )
     assert len(run.curve) <= 2000
     assert run.curve.episodes.sum() == run.episodes == 30_001
@@ -275,7 +335,10 @@ def test_curve_and_totals_agree(paper_world):
     assert run.curve.regret[-1] == pytest.approx(run.regret, rel=1e-12)
     assert sum(run.sources.values()) == run.by_h.sum() == run.episodes
     step = sf.simulate(
-        paper_world, sf.StepMix(paper_world.problem, baseline, 2.0, bounds=sf.Bernstein(0.001)), 5000, seed=0
+        paper_world,
+        sf.StepMix(paper_world.problem, baseline, 2.0, bounds=sf.Bernstein(0.001)),
+        5000,
+        seed=0,
     )
     assert sum(step.sources.values()) == step.by_h.sum() == 5000
     assert step.sources["optimistic"] == step.by_h[0]

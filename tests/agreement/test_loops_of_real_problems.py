@@ -1,6 +1,7 @@
-"""The fused loop is the plain loop to the last bit: for every kind of knowledge, every setting; and so is the loop that
-plays each plan in compiled code, for as long as it is in force. (Blocks are drawn at once, with the same law and other
-bits: see test_blocks.py.)"""
+"""The fused loop is the plain loop to the last bit: for every kind of knowledge, every setting; and
+so is the loop that plays each plan in compiled code, for as long as it is in force. (Blocks are
+drawn at once, with the same law and other bits: see test_blocks.py.)
+"""
 
 from itertools import product
 
@@ -12,7 +13,10 @@ from surefoot.bounds.certificate import fingerprint_of
 from surefoot.run import loops, simulate
 
 EPISODES = 100
-MORE = {"one-start-unknown": 130, "all-together": 130}  # here the first mixture may come later, in episode 125 at most
+MORE = {
+    "one-start-unknown": 130,
+    "all-together": 130,
+}  # here the first mixture may come later, in episode 125 at most
 SHARES = (0.0, 0.1, 1.0)
 
 
@@ -41,7 +45,9 @@ def build(kind, case, pooled, replan, **changes):
 
 
 def one_by_one(world, agent, episodes, **settings):
-    """A run whose episodes are played one by one in compiled code: planned there, too, before every episode."""
+    """A run whose episodes are played one by one in compiled code: planned there, too, before
+    every episode.
+    """
     loop = loops.plan_by_plan if agent.replan_share > 0.0 else loops.fused
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(simulate, "loop_for", lambda agent, ledger=None: loop)
@@ -85,8 +91,9 @@ def assert_plain_is_fused(kind, pooled, pairs, case_of, assert_same_run):
 
 @pytest.mark.parametrize("pooled", [False, True])
 def test_plain_is_fused(kind, pooled, case_of, assert_same_run):
-    """All learners and shares, for what this learner knows; all three exits are taken. Half of the pairs of share and
-    learner are played step by step, the other half pooled."""
+    """All learners and shares, for what this learner knows; all three exits are taken. Half of the
+    pairs of share and learner are played step by step, the other half pooled.
+    """
     half = [(i, j) for i, j in PAIRS if (i + j) % 2 == pooled]
     assert {i for i, _ in half} == set(range(len(SHARES)))
     assert {j for _, j in half} == set(range(len(LEARNERS)))
@@ -104,10 +111,14 @@ def test_plain_is_fused_for_every_pair(kind, pooled, case_of, assert_same_run):
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("kind", ["plain", "by-next-state", "all-together"])
 def test_plain_is_fused_with_every_setting(kind, setting, every, case_of, assert_same_run):
-    """What else is known of the baseline, other floors, other weights: and each of them does change the run. Learner,
-    share and pooling are met in every pair of two of them; all three together, if `every`."""
+    """What else is known of the baseline, other floors, other weights: and each of them does change
+    the run. Learner, share and pooling are met in every pair of two of them; all three together, if
+    `every`.
+    """
     changed = []
-    for j, (learner, i, pooled) in enumerate(product((sf.StepMix, sf.EpsMix), (0, 1), (False, True))):
+    for j, (learner, i, pooled) in enumerate(
+        product((sf.StepMix, sf.EpsMix), (0, 1), (False, True))
+    ):
         if not every and j.bit_count() % 2:
             continue
         case, replan = case_of(kind, pooled), SHARES[i]
@@ -130,7 +141,9 @@ def test_plain_is_fused_with_the_papers_bounds(replan, case_of, assert_same_run)
 @pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.parametrize("replan", SHARES)
 def test_plain_is_fused_from_warm_counts(replan, pooled, case_of, assert_same_run):
-    """Counts to start from are copied, and both loops go on from all of them: visits, rewards, starts, returns."""
+    """Counts to start from are copied, and both loops go on from all of them: visits, rewards,
+    starts, returns.
+    """
     case = case_of("all-together", pooled)
     agent = build(sf.EpsMix, case, pooled, replan, returns=sf.Returns())
     first = sf.simulate(case.world, agent, 60, seed=8)
@@ -142,14 +155,22 @@ def test_plain_is_fused_from_warm_counts(replan, pooled, case_of, assert_same_ru
     assert before.spread_episodes == before.baseline_returns[0]
     assert (run.counts.return_weights >= before.return_weights).all()
     assert (run.counts.x_sa >= before.x_sa).all()
-    assert run.counts != one_by_one(case.world, agent, 60).counts.merge(before)  # control: warmth matters
+    assert run.counts != one_by_one(case.world, agent, 60).counts.merge(
+        before
+    )  # control: warmth matters
 
 
 def test_shares_and_seeds_tell_runs_apart(case_of):
-    """Control: what is compared above differs between shares, between seeds, and between kinds of knowledge."""
+    """Control: what is compared above differs between shares, between seeds, and between kinds
+    of knowledge.
+    """
     case = case_of("all-together", False)
-    runs = [one_by_one(case.world, build(sf.StepMix, case, False, share), EPISODES) for share in SHARES]
-    runs.append(sf.simulate(case.world, build(sf.StepMix, case, False, SHARES[0]), EPISODES, seed=4))
+    runs = [
+        one_by_one(case.world, build(sf.StepMix, case, False, share), EPISODES) for share in SHARES
+    ]
+    runs.append(
+        sf.simulate(case.world, build(sf.StepMix, case, False, SHARES[0]), EPISODES, seed=4)
+    )
     for i, one in enumerate(runs):
         for other in runs[:i]:
             assert one.counts != other.counts
@@ -160,9 +181,13 @@ def test_shares_and_seeds_tell_runs_apart(case_of):
 
 
 def test_a_reward_that_is_known_is_drawn_all_the_same(case_of):
-    """Random rewards cost a random number whoever looks: without them the same seed gives another run."""
+    """Random rewards cost a random number whoever looks: without them the same seed gives
+    another run.
+    """
     case = case_of("by-next-state-random", False)
     agent = build(sf.StepMix, case, False, SHARES[0])
-    known = sf.TabularMDP(case.world.P, r_next=case.world.problem.r_next_rows.reshape(3, 3, 2, 3), s1=1)
+    known = sf.TabularMDP(
+        case.world.P, r_next=case.world.problem.r_next_rows.reshape(3, 3, 2, 3), s1=1
+    )
     one, other = (sf.simulate(world, agent, EPISODES, seed=3) for world in (case.world, known))
     assert one.counts != other.counts

@@ -1,4 +1,6 @@
-"""From Minari: the same rows; a dataset that lost steps is refused; nothing is left half-written."""
+"""From Minari: the same rows; a dataset that lost steps is refused; nothing is left
+half-written.
+"""
 
 import json
 import sys
@@ -25,23 +27,43 @@ def datasets(tmp_path, monkeypatch):
 
 
 def episodes(n=40, H=4, first=0, seed=0, ends=True):
-    """Rows (episode, step, state, action, reward, next_state, terminated, truncated) with early ends among them."""
+    """Rows (episode, step, state, action, reward, next_state, terminated, truncated) with early
+    ends among them.
+    """
     rng = np.random.default_rng(seed)
     rows = []
     for episode in range(n):
         s = 0
         for h in range(H):
-            a, s_next, ended = int(rng.integers(2)), int(rng.integers(3)), bool(ends and rng.random() < 0.2)
-            rows.append((episode, h + first, s, a, float(rng.random()), s_next, ended, not ended and h == H - 1))
+            a, s_next, ended = (
+                int(rng.integers(2)),
+                int(rng.integers(3)),
+                bool(ends and rng.random() < 0.2),
+            )
+            rows.append(
+                (
+                    episode,
+                    h + first,
+                    s,
+                    a,
+                    float(rng.random()),
+                    s_next,
+                    ended,
+                    not ended and h == H - 1,
+                )
+            )
             if ended:
                 break
             s = s_next
     return rows
 
 
-def write(path, rows, names="episode, step, state, action, reward, next_state, terminated, truncated"):
+def write(
+    path, rows, names="episode, step, state, action, reward, next_state, terminated, truncated"
+):
     table = {
-        name.strip(): np.array(column) for name, column in zip(names.split(","), zip(*rows, strict=True), strict=True)
+        name.strip(): np.array(column)
+        for name, column in zip(names.split(","), zip(*rows, strict=True), strict=True)
     }
     WRITER.register("given", table)
     WRITER.execute(f"COPY given TO '{path}'")
@@ -62,7 +84,12 @@ def assert_same(one, other):
 
 
 def create(
-    dataset_id=ID, observations=(0, 1, 2), observation_space=None, data_format="hdf5", dtype=np.int64, lengths=(2,)
+    dataset_id=ID,
+    observations=(0, 1, 2),
+    observation_space=None,
+    data_format="hdf5",
+    dtype=np.int64,
+    lengths=(2,),
 ):
     """A dataset made by Minari itself."""
     made = [
@@ -98,7 +125,9 @@ def dataset_of(rows):
     """A dataset of the episodes in these rows."""
     made = []
     for _, group in groupby(rows, key=itemgetter(0)):
-        _, _, states, actions, rewards, next_states, terminated, truncated = zip(*group, strict=True)
+        _, _, states, actions, rewards, next_states, terminated, truncated = zip(
+            *group, strict=True
+        )
         made.append(
             {
                 "observations": np.array([*states, next_states[-1]]),
@@ -122,15 +151,26 @@ def test_every_row_comes_back(tmp_path, ending, ends):
     before = sf.count_log(log, states=3, actions=2)
     assert_same(before, sf.count_log(back, states=3, actions=2))
     assert (before.absorbing_state is not None) == ends
-    other = write(tmp_path / "other.parquet", episodes(ends=ends, seed=1))  # the control: equality is not vacuous
+    other = write(
+        tmp_path / "other.parquet", episodes(ends=ends, seed=1)
+    )  # the control: equality is not vacuous
     assert sf.count_log(other, states=3, actions=2).counts != before.counts
-    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["minari", "log.parquet", back.name, "other.parquet"])
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(
+        ["minari", "log.parquet", back.name, "other.parquet"]
+    )
 
 
 def test_a_dataset_of_minaris_own_and_a_part_of_it(tmp_path):
     made = create(lengths=(2, 3, 1))
     from_minari(made, tmp_path / "all.csv")
-    assert [row[:2] for row in rows_of(tmp_path / "all.csv")] == [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 0)]
+    assert [row[:2] for row in rows_of(tmp_path / "all.csv")] == [
+        (0, 0),
+        (0, 1),
+        (1, 0),
+        (1, 1),
+        (1, 2),
+        (2, 0),
+    ]
     assert rows_of(tmp_path / "all.csv")[1] == (0, 1, 1, 0, 1.0, 2, True, False)
     from_minari(made.filter_episodes(lambda episode: len(episode) > 1), tmp_path / "part.csv")
     assert rows_of(tmp_path / "part.csv") == rows_of(tmp_path / "all.csv")[:5]
@@ -150,7 +190,10 @@ def test_steps_that_do_not_come_back_are_missed(tmp_path, datasets, claim):
     honest = json.loads(metadata.read_text())
     metadata.write_text(json.dumps({**honest, **claim}))
     (tmp_path / "log.csv").write_text("what was there")
-    with pytest.raises(sf.InvalidLog, match=r"steps of \d episodes were read, but it states that it has .*Minari#351"):
+    with pytest.raises(
+        sf.InvalidLog,
+        match=r"steps of \d episodes were read, but it states that it has .*Minari#351",
+    ):
         from_minari(ID, tmp_path / "log.csv")
     assert (tmp_path / "log.csv").read_text() == "what was there"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["log.csv", "minari"]
@@ -161,24 +204,34 @@ def test_steps_that_do_not_come_back_are_missed(tmp_path, datasets, claim):
 
 @pytest.mark.parametrize("lengths", [(40_000,), (40_000, 40_000)])
 def test_what_arrow_loses_is_missed(tmp_path, lengths):
-    """Minari#351 itself: its reader hands out the first 32,768 rows of an episode as if they were all."""
+    """Minari#351 itself: its reader hands out the first 32,768 rows of an episode as if they
+    were all.
+    """
     pytest.importorskip("pyarrow")
     made = create(lengths=lengths, data_format="arrow")
     came_back = sum(len(episode) for episode in made)
     if came_back == sum(lengths):
         pytest.skip("this Minari has mended it")
-    with pytest.raises(sf.InvalidLog, match=f"{came_back:,} steps of {len(lengths)} episodes were read.*Minari#351"):
+    with pytest.raises(
+        sf.InvalidLog, match=f"{came_back:,} steps of {len(lengths)} episodes were read.*Minari#351"
+    ):
         from_minari(made, tmp_path / "log.parquet")
-    from_minari(create("shop/short-v0", lengths=(40, 50), data_format="arrow"), tmp_path / "log.parquet")
+    from_minari(
+        create("shop/short-v0", lengths=(40, 50), data_format="arrow"), tmp_path / "log.parquet"
+    )
     assert len(rows_of(tmp_path / "log.parquet")) == 90
 
 
 def test_what_is_not_discrete_is_refused(tmp_path):
     made = create(observations=(0.0, 0.5), observation_space=Box(0.0, 1.0, ()), dtype=np.float64)
-    with pytest.raises(sf.InvalidLog, match=r"the observation space is Box.*expected Discrete\(n\)"):
+    with pytest.raises(
+        sf.InvalidLog, match=r"the observation space is Box.*expected Discrete\(n\)"
+    ):
         from_minari(made, tmp_path / "log.csv")
     made = create("shop/floats-v0", observations=(0.0, 0.5), dtype=np.float64)
-    with pytest.raises(sf.InvalidLog, match="observations of episode 0 have dtype float64, expected whole numbers"):
+    with pytest.raises(
+        sf.InvalidLog, match="observations of episode 0 have dtype float64, expected whole numbers"
+    ):
         from_minari(made, tmp_path / "log.csv")
     assert [p.name for p in tmp_path.iterdir()] == ["minari"]
 
@@ -189,7 +242,9 @@ def test_lists_that_do_not_belong_together_are_refused(tmp_path, datasets):
     create(lengths=(3,))
     with h5py.File(datasets / ID / "data" / "main_data.hdf5", "a") as file:
         file["episode_0/observations"].resize((3,))
-    with pytest.raises(sf.InvalidLog, match=r"episode 0 has 3 rewards and observations of shape \(3,\)"):
+    with pytest.raises(
+        sf.InvalidLog, match=r"episode 0 has 3 rewards and observations of shape \(3,\)"
+    ):
         from_minari(ID, tmp_path / "log.csv")
 
 
@@ -197,10 +252,15 @@ def test_a_damaged_dataset_is_refused_in_words(tmp_path, datasets):
     create(lengths=(3,))
     data = datasets / ID / "data" / "main_data.hdf5"
     data.write_bytes(data.read_bytes()[:500])
-    with pytest.raises(sf.InvalidLog, match=r"Minari dataset shop/discounts-v0 cannot be read: .* Is it complete\?"):
+    with pytest.raises(
+        sf.InvalidLog, match=r"Minari dataset shop/discounts-v0 cannot be read: .* Is it complete\?"
+    ):
         from_minari(ID, tmp_path / "log.csv")
     (datasets / ID / "data" / "metadata.json").write_text("{")
-    with pytest.raises(sf.InvalidLog, match=r"Minari dataset 'shop/discounts-v0' cannot be read: .* Is it complete\?"):
+    with pytest.raises(
+        sf.InvalidLog,
+        match=r"Minari dataset 'shop/discounts-v0' cannot be read: .* Is it complete\?",
+    ):
         from_minari(ID, tmp_path / "log.csv")
     assert [p.name for p in tmp_path.iterdir()] == ["minari"]
 
@@ -208,7 +268,9 @@ def test_a_damaged_dataset_is_refused_in_words(tmp_path, datasets):
 def test_what_cannot_be_asked_for(tmp_path):
     with pytest.raises(sf.InvalidLog, match="There is no local Minari dataset 'shop/none-v0'"):
         from_minari("shop/none-v0", tmp_path / "log.csv")
-    with pytest.raises(sf.InvalidSetting, match="dataset is 3, expected the id of a local Minari dataset"):
+    with pytest.raises(
+        sf.InvalidSetting, match="dataset is 3, expected the id of a local Minari dataset"
+    ):
         from_minari(3, tmp_path / "log.csv")
     with pytest.raises(sf.InvalidFile, match=r"log\.txt: its ending names no known format"):
         from_minari(ID, tmp_path / "log.txt")
@@ -233,7 +295,9 @@ def test_a_log_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):
 @pytest.mark.parametrize("library", ["minari", "h5py"])
 def test_without_minari_the_message_says_what_to_install(tmp_path, monkeypatch, library):
     create()
-    for name in [name for name in sys.modules if name.split(".")[0] == "minari" and name != "minari"]:
+    for name in [
+        name for name in sys.modules if name.split(".")[0] == "minari" and name != "minari"
+    ]:
         if library == "minari" or "_storages" in name:
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)

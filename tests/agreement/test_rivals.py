@@ -1,5 +1,6 @@
-"""The rivals: any agent's plans are played in compiled code to the bits of the plain loop, and stopping, saving or
-going on from another basis changes nothing that matters."""
+"""The rivals: any agent's plans are played in compiled code to the bits of the plain loop, and
+stopping, saving or going on from another basis changes nothing that matters.
+"""
 
 import functools
 from itertools import product
@@ -14,13 +15,24 @@ from surefoot.bounds.lp import best_in_box, best_occupancy
 from surefoot.run import loops, simulate
 
 K = 10**5  # episodes inside the logarithms
-NAMES = ("dope", "optpess-lp", "budget-exploration", "told", "conservative-ucbvi", "ucbvi", "thompson", "own")
+NAMES = (
+    "dope",
+    "optpess-lp",
+    "budget-exploration",
+    "told",
+    "conservative-ucbvi",
+    "ucbvi",
+    "thompson",
+    "own",
+)
 SHARES = {"every episode": 0.0, "blocks": 0.1}
 LP_AGENTS = {"dope": sf.DOPE, "optpess-lp": sf.OptPessLP}
 
 
 class Own:
-    """A user's own agent: the baseline until 20 episodes are counted, then a deterministic policy drawn again."""
+    """A user's own agent: the baseline until 20 episodes are counted, then a deterministic
+    policy drawn again.
+    """
 
     floor, promise = None, "nothing"
 
@@ -30,7 +42,18 @@ class Own:
     def plan(self, counts, rng):
         H, S, A = self.baseline.shape
         if counts.episodes < 20:
-            return sf.Plan(self.baseline, "baseline", H, 0.0, 0.0, H, [0.0], "no floor", max_episodes=7, entry=0.25)
+            return sf.Plan(
+                self.baseline,
+                "baseline",
+                H,
+                0.0,
+                0.0,
+                H,
+                [0.0],
+                "no floor",
+                max_episodes=7,
+                entry=0.25,
+            )
         bold = np.eye(A)[rng.integers(A, size=(H, S))]
         if counts.episodes % 2:
             coin = sf.EpisodicMixture(self.baseline, bold, 0.6)
@@ -47,7 +70,9 @@ def setting(pooled):
 
 
 def build(name, pooled=False, replan=None, scale=None):
-    """The agent, with bounds scaled so that it leaves the baseline within a few hundred episodes."""
+    """The agent, with bounds scaled so that it leaves the baseline within a few hundred
+    episodes.
+    """
     world, baseline, value, floor = setting(pooled)
     problem, same = world.problem, {"pooled": pooled, "replan": replan}
     three, given = (problem, baseline, floor), {"baseline_value": value, "episodes": K, **same}
@@ -56,10 +81,16 @@ def build(name, pooled=False, replan=None, scale=None):
         "dope": lambda: sf.DOPE(*three, bounds=sf.BernsteinBox(scale or 1e-3), **given),
         "optpess-lp": lambda: sf.OptPessLP(*three, bounds=sf.HoeffdingBox(scale or 5e-5), **given),
         "budget-exploration": lambda: sf.BudgetExploration(*three, **same),
-        "linear inside": lambda: sf.BudgetExploration(*three, learner=build("optpess-lp", pooled), **same),
-        "reward-free-safe": lambda: sf.RewardFreeSafeRL(*three, baseline_value=value, scale=scale or 1.0, **same),
+        "linear inside": lambda: sf.BudgetExploration(
+            *three, learner=build("optpess-lp", pooled), **same
+        ),
+        "reward-free-safe": lambda: sf.RewardFreeSafeRL(
+            *three, baseline_value=value, scale=scale or 1.0, **same
+        ),
         "told": lambda: sf.BudgetExploration(*three, baseline_value=value, learner=inside, **same),
-        "conservative-ucbvi": lambda: sf.ConservativeUCBVI(*three, baseline_value=value, learner=inside, **same),
+        "conservative-ucbvi": lambda: sf.ConservativeUCBVI(
+            *three, baseline_value=value, learner=inside, **same
+        ),
         "ucbvi": lambda: sf.UCBVI(problem, episodes=K, scale=1e-3, **same),
         "thompson": lambda: sf.StepMix(*three, explorer=sf.Thompson(problem), **same),
         "own": lambda: Own(problem, baseline, pooled, replan),
@@ -73,7 +104,13 @@ def same(assert_same_run):
 
     def compare(one, other):
         assert_same_run(one, other)
-        for field in ("min_cumulative", "knows_baseline_value", "budget", "baseline_cost", "max_cost"):
+        for field in (
+            "min_cumulative",
+            "knows_baseline_value",
+            "budget",
+            "baseline_cost",
+            "max_cost",
+        ):
             assert getattr(one, field) == getattr(other, field), field
         assert one.counts.returns_of == other.counts.returns_of
         if one.counts.basis is None or other.counts.basis is None:
@@ -87,14 +124,17 @@ def same(assert_same_run):
 def same_plan(one, other):
     """To the last bit."""
     policies = [
-        (plan.policy.first, plan.policy.second) if isinstance(plan.policy, sf.EpisodicMixture) else (plan.policy,)
+        (plan.policy.first, plan.policy.second)
+        if isinstance(plan.policy, sf.EpisodicMixture)
+        else (plan.policy,)
         for plan in (one, other)
     ]
     fields = ("source", "h", "rho", "lower", "upper", "safety", "cost", "max_episodes", "entry")
     bases = [b"-" if plan.basis is None else plan.basis.tobytes() for plan in (one, other)]
     return (
         all(getattr(one, field) == getattr(other, field) for field in fields)
-        and [policy.tobytes() for policy in policies[0]] == [policy.tobytes() for policy in policies[1]]
+        and [policy.tobytes() for policy in policies[0]]
+        == [policy.tobytes() for policy in policies[1]]
         and one.candidates.tobytes() == other.candidates.tobytes()
         and bases[0] == bases[1]
         and one.explain() == other.explain()
@@ -112,14 +152,18 @@ def compiled(name, pooled, rule):
 
 
 def one_by_one(world, agent, episodes, **settings):
-    """A run whose episodes are played one by one in compiled code, for as long as each plan is in force."""
+    """A run whose episodes are played one by one in compiled code, for as long as each plan is
+    in force.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops.plan_by_plan)
         return sf.simulate(world, agent, episodes, **settings)
 
 
 def cases_of(names):
-    """Each agent with each rule, step by step and pooled; of these four, two in the quick suite, which cover both."""
+    """Each agent with each rule, step by step and pooled; of these four, two in the quick suite,
+    which cover both.
+    """
     for (i, name), (j, rule), pooled in product(enumerate(names), enumerate(SHARES), (False, True)):
         marks = () if (i + j + pooled) % 2 == 0 else pytest.mark.full
         yield pytest.param(name, rule, pooled, marks=marks, id=f"{pooled}-{rule}-{name}")
@@ -159,7 +203,10 @@ def test_warm_starts_are_the_same_in_both(name, same):
     agent = build(name, replan=0.1)
     first = sf.simulate(world, agent, 250, seed=4).counts
     before = first.copy()
-    runs = [run(world, agent, 60, seed=5, floor=floor, counts=first) for run in (one_by_one, sf.simulate_reference)]
+    runs = [
+        run(world, agent, 60, seed=5, floor=floor, counts=first)
+        for run in (one_by_one, sf.simulate_reference)
+    ]
     same(*runs)
     assert first == before
     assert runs[0].counts.episodes == 310
@@ -173,7 +220,13 @@ def test_costs_of_ones_own_are_the_same_in_both(name, same):
     cost = np.random.default_rng(0).random((3, 3, 2))
     spent = float((sf.occupancy(world, baseline) * cost).sum())
     box = sf.BernsteinBox(1e-3) if name == "dope" else sf.HoeffdingBox(5e-5)
-    settings = {"cost": cost, "budget": spent + 0.4, "baseline_cost": spent, "episodes": K, "bounds": box}
+    settings = {
+        "cost": cost,
+        "budget": spent + 0.4,
+        "baseline_cost": spent,
+        "episodes": K,
+        "bounds": box,
+    }
     settings["replan"] = 0.1
     agent = LP_AGENTS[name](world.problem, baseline, **settings)
     runs = [run(world, agent, 300, seed=4) for run in (one_by_one, sf.simulate_reference)]
@@ -186,7 +239,10 @@ def test_costs_of_ones_own_are_the_same_in_both(name, same):
 def test_the_number_of_workers_changes_nothing(name, same):
     world, _, _, floor = setting(False)
     agent = build(name)
-    runs = {jobs: sf.simulate_many(world, agent, 200, seeds=range(2), jobs=jobs, floor=floor) for jobs in (1, 2)}
+    runs = {
+        jobs: sf.simulate_many(world, agent, 200, seeds=range(2), jobs=jobs, floor=floor)
+        for jobs in (1, 2)
+    }
     for one, other in zip(runs[1], runs[2], strict=True):
         same(one, other)
     same(runs[2][1], sf.simulate(world, agent, 200, seed=1, floor=floor))
@@ -228,7 +284,9 @@ def test_saved_counts_give_the_same_plan(name, learnt, tmp_path):
 
 
 def solved(name, agent, counts, basis, less=1e-9):
-    """The agent's linear program, begun in a basis: its optimistic rewards, and its answer. `less`: of the budget."""
+    """The agent's linear program, begun in a basis: its optimistic rewards, and its answer.
+    `less`: of the budget.
+    """
     model = agent.model(counts)
     b = agent.bounds.b(model, agent.episodes)
     D, start, budget = model.H * b.sum(axis=-1), model.problem.start, agent.C - less
@@ -242,7 +300,9 @@ def solved(name, agent, counts, basis, less=1e-9):
 
 @pytest.mark.parametrize("name", LP_AGENTS)
 def test_warm_and_cold_plans_are_worth_the_same(name):
-    """A basis is where the solver begins, not where it ends: along a run, objective and certified cost agree."""
+    """A basis is where the solver begins, not where it ends: along a run, objective and
+    certified cost agree.
+    """
     world, _, _, _ = setting(False)
     agent = build(name)
     counts, compared, differ = None, 0, 0
@@ -260,7 +320,9 @@ def test_warm_and_cold_plans_are_worth_the_same(name):
         assert (warm.q * r_bar).sum() == pytest.approx((cold.q * r_bar).sum(), abs=1e-7)
         assert plan.cost == pytest.approx(cold_plan.cost, abs=1e-8)
         assert max(plan.cost, cold_plan.cost) <= agent.C
-        np.testing.assert_array_equal(plan.basis, warm.basis)  # it is this linear program that was compared
+        np.testing.assert_array_equal(
+            plan.basis, warm.basis
+        )  # it is this linear program that was compared
         tighter = solved(name, agent, counts, None, less=0.05)[1]
         differ += abs((warm.q * r_bar).sum() - (tighter.q * r_bar).sum()) > 1e-4
     assert compared >= 4
@@ -268,7 +330,9 @@ def test_warm_and_cold_plans_are_worth_the_same(name):
 
 
 @pytest.mark.parametrize("name", LP_AGENTS)
-@pytest.mark.parametrize("foreign", ["another agent's", "too short", "too long", "nonsense", "all basic"])
+@pytest.mark.parametrize(
+    "foreign", ["another agent's", "too short", "too long", "nonsense", "all basic"]
+)
 def test_a_basis_that_does_not_fit_is_no_harm(name, foreign, learnt):
     """Counts may come from another agent, or from a damaged file: the plan is worth the same."""
     agent, counts = build(name), learnt[name]
@@ -285,14 +349,18 @@ def test_a_basis_that_does_not_fit_is_no_harm(name, foreign, learnt):
     assert strange.source == plan.source == "optimistic"
     assert strange.cost == pytest.approx(plan.cost, abs=1e-8)
     np.testing.assert_allclose(strange.policy, plan.policy, atol=1e-7)
-    assert np.abs(plan.policy - agent.baseline).max() > 0.01  # control: the baseline would have been seen
+    assert (
+        np.abs(plan.policy - agent.baseline).max() > 0.01
+    )  # control: the baseline would have been seen
 
 
 # ---- a shell that is interrupted
 
 
 def continue_plan(learner, world, episodes):
-    """Play in the world; episode k of the world draws from k alone, so what differs is the learner's doing."""
+    """Play in the world; episode k of the world draws from k alone, so what differs is the
+    learner's doing.
+    """
     out = []
     for _ in range(episodes):
         rng = np.random.default_rng([7, learner.episodes])
@@ -303,19 +371,32 @@ def continue_plan(learner, world, episodes):
             s = int(rng.choice(world.S, p=world.P[h, s, a]))
             learner.observe(s)
         episode = learner.end()
-        out.append((episode.states.tobytes(), episode.actions.tobytes(), episode.baseline, episode.entry, plan.lower))
+        out.append(
+            (
+                episode.states.tobytes(),
+                episode.actions.tobytes(),
+                episode.baseline,
+                episode.entry,
+                plan.lower,
+            )
+        )
     return out
 
 
 @pytest.mark.parametrize(
     ("rule", "name"),
     [
-        *product(["blocks", "every episode"], ["dope", "budget-exploration", "optpess-lp", "conservative-ucbvi"]),
+        *product(
+            ["blocks", "every episode"],
+            ["dope", "budget-exploration", "optpess-lp", "conservative-ucbvi"],
+        ),
         *product(["blocks"], ["linear inside", "reward-free-safe"]),
     ],
 )
 def test_a_learner_interrupted_is_one_that_never_stopped(name, rule, tmp_path):
-    """Saved in the middle of plans, and in the middle of an episode; the plan in force is made again from its basis."""
+    """Saved in the middle of plans, and in the middle of an episode; the plan in force is made
+    again from its basis.
+    """
     world, _, _, _ = setting(False)
     agent = build(name, replan={"blocks": 0.3, "every episode": 0.0}[rule])
     episodes = 60 if name in ("budget-exploration", "conservative-ucbvi") else 230
@@ -407,7 +488,9 @@ def test_learn_torn_and_resumed_is_learn_in_one_piece(name, tmp_path, same):
 # ---- blocks
 
 
-@pytest.mark.parametrize("name", ["dope", "optpess-lp", "budget-exploration", "told", "conservative-ucbvi", "ucbvi"])
+@pytest.mark.parametrize(
+    "name", ["dope", "optpess-lp", "budget-exploration", "told", "conservative-ucbvi", "ucbvi"]
+)
 @pytest.mark.parametrize("pooled", [False, True])
 def test_blocks_add_up(name, pooled):
     """The law, not the bits: every count of episodes sums to all of them, the account too."""
@@ -419,7 +502,9 @@ def test_blocks_add_up(name, pooled):
     assert run.episodes == counts.episodes == counts.n_start.sum() == episodes
     assert sum(run.sources.values()) == run.by_h.sum() == run.curve.episodes.sum() == episodes
     assert run.sources["optimistic"] > 0
-    np.testing.assert_array_equal(counts.played.sum(axis=(1, 2)), episodes * (world.H if pooled else 1))
+    np.testing.assert_array_equal(
+        counts.played.sum(axis=(1, 2)), episodes * (world.H if pooled else 1)
+    )
     assert counts.baseline_returns[0] == run.sources["baseline"]
     if name in ("dope", "optpess-lp", "ucbvi"):
         assert not counts.account.any()
@@ -429,5 +514,9 @@ def test_blocks_add_up(name, pooled):
     assert 0 < counts.account[2] <= counts.account[1] * world.H * REWARD_UNITS
     proved = counts.account[2] / REWARD_UNITS
     earned = run.mean_value * episodes - counts.account[0] * value
-    assert proved <= earned + 1e-6  # what was proved of the explorer's episodes is below what they were worth
-    assert proved + world.H * 0.5 * counts.account[1] > earned  # control: the comparison is not always true
+    assert (
+        proved <= earned + 1e-6
+    )  # what was proved of the explorer's episodes is below what they were worth
+    assert (
+        proved + world.H * 0.5 * counts.account[1] > earned
+    )  # control: the comparison is not always true

@@ -1,11 +1,12 @@
 """Configured runs come to the bits that are kept.
 
-A failure means that numbers have changed: another order of additions, another draw, another constant. If that was
-meant, the commit says so, and `python tests/data/kept/write.py` writes bits.json anew; a change of names alone is never
-a reason.
+A failure means that numbers have changed: another order of additions, another draw, another
+constant. If that was meant, the commit says so, and `python tests/data/kept/write.py` writes
+bits.json anew; a change of names alone is never a reason.
 
-Digests are of every byte of every number, kinds and shapes included. They hold on a machine like the one that made
-them; elsewhere (another numpy or numba, another processor) totals are compared to 1e-9 instead.
+Digests are of every byte of every number, kinds and shapes included. They hold on a machine like
+the one that made them; elsewhere (another numpy or numba, another processor) totals are compared to
+1e-9 instead.
 """
 
 import importlib.util
@@ -57,8 +58,9 @@ def test_every_run_has_its_bits():
 
 @pytest.mark.parametrize("name", kept.RUNS)
 def test_a_run_has_the_same_bits(name, made):
-    """The groups that differ say what has changed: counts (other draws), curve and totals (other values), trace
-    (other certificates)."""
+    """The groups that differ say what has changed: counts (other draws), curve and totals (other
+    values), trace (other certificates).
+    """
     found, expected = made(name).as_json(), BITS["runs"][name]
     assert found["numbers"].keys() == expected["numbers"].keys()
     for number, value in expected["numbers"].items():
@@ -71,7 +73,10 @@ def test_a_run_has_the_same_bits(name, made):
 @pytest.mark.parametrize("name", kept.RUNS)
 def test_another_seed_has_other_bits(name, tmp_path):
     """Control: what was drawn decides the digests."""
-    found, expected = kept.RUNS[name](1, tmp_path).as_json()["digests"], BITS["runs"][name]["digests"]
+    found, expected = (
+        kept.RUNS[name](1, tmp_path).as_json()["digests"],
+        BITS["runs"][name]["digests"],
+    )
     assert found.keys() == expected.keys()
     drawn = [group for group in expected if group.endswith(("counts", "log"))]
     assert drawn
@@ -89,7 +94,9 @@ def test_the_smallest_change_of_any_number_is_seen(name, made):
                 continue
             bent = np.array(value)
             if bent.dtype.kind == "f" and bent.size:
-                bent.flat[-1] = np.nextafter(bent.flat[-1], np.inf) if np.isfinite(bent.flat[-1]) else 0.5
+                bent.flat[-1] = (
+                    np.nextafter(bent.flat[-1], np.inf) if np.isfinite(bent.flat[-1]) else 0.5
+                )
             elif bent.dtype.kind in "bi" and bent.size:
                 bent.flat[-1] ^= 1
             else:

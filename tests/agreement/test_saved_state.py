@@ -77,15 +77,29 @@ def agents():
         "step-no-mix": sf.StepNoMix(PROBLEM, BASELINE, 0.5, **said),
         "bpi-ucbvi": sf.BPIUCBVI(PROBLEM, **prior),
         "ucbvi": sf.UCBVI(PROBLEM, episodes=100, scale=0.25, **rule),
-        "dope": sf.DOPE(PROBLEM, BASELINE, cost=COST, budget=1.75, baseline_cost=1.5, episodes=50, **rule),
+        "dope": sf.DOPE(
+            PROBLEM, BASELINE, cost=COST, budget=1.75, baseline_cost=1.5, episodes=50, **rule
+        ),
         "optpess-lp": sf.OptPessLP(
-            PROBLEM, BASELINE, sf.Relative(0.5), baseline_value=1.25, episodes=50, bounds=box, pooled=True, **rule
+            PROBLEM,
+            BASELINE,
+            sf.Relative(0.5),
+            baseline_value=1.25,
+            episodes=50,
+            bounds=box,
+            pooled=True,
+            **rule,
         ),
         "budget-exploration": sf.BudgetExploration(
             PROBLEM, BASELINE, 0.5, learner=sf.UCBVI(PROBLEM, episodes=100, **rule), **prior
         ),
         "conservative-ucbvi": sf.ConservativeUCBVI(
-            PROBLEM, BASELINE, 0.5, baseline_value=1.25, learner=sf.BPIUCBVI(PROBLEM, delta=0.01, **prior), **prior
+            PROBLEM,
+            BASELINE,
+            0.5,
+            baseline_value=1.25,
+            learner=sf.BPIUCBVI(PROBLEM, delta=0.01, **prior),
+            **prior,
         ),
         "plain": Plain(),
         "named": Named(),
@@ -105,7 +119,13 @@ def two_rivals():
         ),
         "reward-free-safe": (
             sf.RewardFreeSafeRL(PROBLEM, BASELINE, 0.5, **given),
-            *({"scale": 0.25}, {"delta": 0.01}, {"pooled": True}, {"floor": 0.25}, {"baseline_value": 1.5}),
+            *(
+                {"scale": 0.25},
+                {"delta": 0.01},
+                {"pooled": True},
+                {"floor": 0.25},
+                {"baseline_value": 1.5},
+            ),
             {"accuracy": 0.2},
         ),
     }
@@ -131,9 +151,16 @@ def identities():
 def test_no_two_runs_have_one_fingerprint():
     found = {name: run.fingerprint for name, run in identities().items()}
     assert len(set(found.values())) == len(found)
-    assert found == {name: run.fingerprint for name, run in identities().items()}  # all is built again: control
-    returns = [replace(agents()["returns"], returns=it) for it in (sf.Returns(0.25), sf.Returns(0.2))]
-    assert len({*found.values(), *(identity(other).fingerprint for other in returns)}) == len(found) + 2
+    assert found == {
+        name: run.fingerprint for name, run in identities().items()
+    }  # all is built again: control
+    returns = [
+        replace(agents()["returns"], returns=it) for it in (sf.Returns(0.25), sf.Returns(0.2))
+    ]
+    assert (
+        len({*found.values(), *(identity(other).fingerprint for other in returns)})
+        == len(found) + 2
+    )
 
 
 @pytest.mark.parametrize("name", ["bpi-ucbvi-menard", "reward-free-safe"])
@@ -173,11 +200,16 @@ def test_when_to_replan_is_part_of_a_run_and_of_no_account():
 )
 def test_digests_differ(one, other):
     assert digest(one) != digest(other)
-    assert (digest(one), digest(other)) == (digest(copy.deepcopy(one)), digest(copy.deepcopy(other)))
+    assert (digest(one), digest(other)) == (
+        digest(copy.deepcopy(one)),
+        digest(copy.deepcopy(other)),
+    )
 
 
 def test_digests_that_are_equal():
-    """By content alone: the order of keys, of bytes, and in memory does not matter; nor does a name for people."""
+    """By content alone: the order of keys, of bytes, and in memory does not matter; nor does a
+    name for people.
+    """
     table = np.arange(6.0).reshape(2, 3)
     assert digest({"a": 1, "b": 2.0}) == digest({"b": np.float64(2.0), "a": np.int64(1)})
     assert digest(table) == digest(np.asfortranarray(table)) == digest(table.astype(">f8"))
@@ -189,7 +221,15 @@ def test_digests_that_are_equal():
 
 def test_rewording_a_repr_changes_no_fingerprint(monkeypatch):
     """A user's own agent that has a repr is known by that: its words are the user's."""
-    records = (sf.KL, sf.Bernstein, sf.MaurerPontilBox, sf.BernsteinBox, sf.Returns, sf.Relative, sf.Certificate)
+    records = (
+        sf.KL,
+        sf.Bernstein,
+        sf.MaurerPontilBox,
+        sf.BernsteinBox,
+        sf.Returns,
+        sf.Relative,
+        sf.Certificate,
+    )
     rules = (sf.Thompson, sf.Problem, sf.Units, sf.Watchdog)
     known = {name: run.fingerprint for name, run in identities().items()}
     accounts = {name: agents()[name].account_fingerprint for name in ACCOUNTS}
@@ -210,7 +250,9 @@ def test_rewording_a_repr_changes_no_fingerprint(monkeypatch):
     ids=lambda changes: next(iter(changes)),
 )
 def test_another_run_has_another_fingerprint(changes):
-    assert identity(agents()["kl"], **changes).fingerprint not in {run.fingerprint for run in identities().values()}
+    assert identity(agents()["kl"], **changes).fingerprint not in {
+        run.fingerprint for run in identities().values()
+    }
 
 
 def test_a_run_may_go_on():
@@ -247,5 +289,7 @@ def test_a_users_agent_stays_the_one_that_was_given():
     assert sf.simulate(WORLD, plain, 3, seed=0).agent == "Plain"
     own = agents()["kl"]
     assert adapted(own) is own
-    with pytest.raises(sf.InvalidSetting, match=r"Expected an agent such as sf.StepMix\(...\), found str"):
+    with pytest.raises(
+        sf.InvalidSetting, match=r"Expected an agent such as sf.StepMix\(...\), found str"
+    ):
         adapted("StepMix")

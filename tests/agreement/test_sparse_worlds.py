@@ -1,7 +1,8 @@
-"""Sparse worlds against dense ones with the same numbers, against scipy's matrix product, and against enumeration.
+"""Sparse worlds against dense ones with the same numbers, against scipy's matrix product, and
+against enumeration.
 
-Exact values, start values and simulated runs have the same bits. `solve` and `occupancy` add over all next states in
-numpy's order, which differs: they agree to 1e-13. Blocks follow the same law.
+Exact values, start values and simulated runs have the same bits. `solve` and `occupancy` add over
+all next states in numpy's order, which differs: they agree to 1e-13. Blocks follow the same law.
 """
 
 import itertools
@@ -31,7 +32,9 @@ def drawn(seed, stationary=True, branch=3):
 
 
 def matrices(P):
-    """The rows of P as one sparse matrix, or one for each step; entries in no order, some twice, zeros stored."""
+    """The rows of P as one sparse matrix, or one for each step; entries in no order, some twice,
+    zeros stored.
+    """
     made = []
     for rows in P.reshape(len(P), S * A, S):
         pair, state = np.nonzero(rows)
@@ -51,19 +54,27 @@ def twins(seed, stationary=True, start=None, random_rewards=False):
     r = rng.random((S, A) if stationary else (H, S, A))
     first = rng.dirichlet(np.ones(S)) if start == "several" else None
     settings = {"H": H, "start": first, "random_rewards": random_rewards}
-    return sf.TabularMDP(P[0] if stationary else P, r, **settings), sf.TabularMDP(matrices(P), r, **settings)
+    return sf.TabularMDP(P[0] if stationary else P, r, **settings), sf.TabularMDP(
+        matrices(P), r, **settings
+    )
 
 
 def twins_by_next(seed, stationary=True, reward_steps=1, units=None):
-    """The same with rewards by next state, which not all successors pay; two successors, whose sums have one order."""
+    """The same with rewards by next state, which not all successors pay; two successors, whose
+    sums have one order.
+    """
     rng, P = drawn(seed, stationary, branch=2)
     units = units or sf.Units()
     shape = (reward_steps, S, A, S)
-    r = np.where(rng.random(shape) < 0.7, units.low + units.scale * rng.random(shape), 0.0) * (P.sum(axis=0) > 0)
+    r = np.where(rng.random(shape) < 0.7, units.low + units.scale * rng.random(shape), 0.0) * (
+        P.sum(axis=0) > 0
+    )
     by_step = [scipy.sparse.csr_array(rows.reshape(S * A, S)) for rows in r]
     settings = {"H": H, "units": units}
     dense = sf.TabularMDP(P[0] if stationary else P, r_next=r[0] if len(r) == 1 else r, **settings)
-    return dense, sf.TabularMDP(matrices(P), r_next=by_step[0] if len(r) == 1 else by_step, **settings)
+    return dense, sf.TabularMDP(
+        matrices(P), r_next=by_step[0] if len(r) == 1 else by_step, **settings
+    )
 
 
 WORLDS = {
@@ -98,7 +109,9 @@ def test_a_sparse_world_is_the_dense_one(kind):
     states = np.arange(S)
     s, a, s_next = np.meshgrid(states, np.arange(A), states, indexing="ij")
     for h in range(H):
-        np.testing.assert_array_equal(sparse.mean_reward(h, s, a, s_next), dense.mean_reward(h, s, a, s_next))
+        np.testing.assert_array_equal(
+            sparse.mean_reward(h, s, a, s_next), dense.mean_reward(h, s, a, s_next)
+        )
         np.testing.assert_array_equal(sparse.problem.r_next_at(h), dense.problem.r_next_at(h))
 
 
@@ -110,7 +123,9 @@ def test_exact_values(kind):
         np.testing.assert_array_equal(sf.policy_value(sparse, pi), sf.policy_value(dense, pi))
         mixture = sf.EpisodicMixture(pi, some_policy(seed + 9), 0.3)
         assert value_of(sparse, mixture) == value_of(dense, mixture)
-        np.testing.assert_allclose(sf.occupancy(sparse, pi), sf.occupancy(dense, pi), rtol=0, atol=1e-13)
+        np.testing.assert_allclose(
+            sf.occupancy(sparse, pi), sf.occupancy(dense, pi), rtol=0, atol=1e-13
+        )
     best, its = sf.solve(sparse), sf.solve(dense)
     np.testing.assert_allclose(best.Q, its.Q, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(best.policy, its.policy)
@@ -135,15 +150,21 @@ def test_values_by_enumeration():
 
 def mixing(kind):
     """An agent that replans by visits, so that episodes are played one by one."""
-    return lambda problem, floor: kind(problem, sf.uniform(H, S, A), floor=floor, delta=0.1, replan=0.0)
+    return lambda problem, floor: kind(
+        problem, sf.uniform(H, S, A), floor=floor, delta=0.1, replan=0.0
+    )
 
 
 AGENTS = {
     "StepMix": mixing(sf.StepMix),
     "EpsMix": mixing(sf.EpsMix),
-    "unknown rewards": lambda problem, floor: mixing(sf.StepMix)(problem.forget(rewards=True), floor),
+    "unknown rewards": lambda problem, floor: mixing(sf.StepMix)(
+        problem.forget(rewards=True), floor
+    ),
     "BPI-UCBVI": lambda problem, _: sf.BPIUCBVI(problem, delta=0.1, replan=0.0),
-    "paper": lambda problem, floor: sf.StepMix.paper(problem, sf.uniform(H, S, A), floor=floor, delta=0.1),
+    "paper": lambda problem, floor: sf.StepMix.paper(
+        problem, sf.uniform(H, S, A), floor=floor, delta=0.1
+    ),
 }
 
 
@@ -162,10 +183,15 @@ CASES = [
 
 @pytest.mark.parametrize(("kind", "agent"), CASES)
 def test_runs_have_the_same_bits(agent, kind):
-    """The fused loop and the loop plan by plan, in the dense and in the sparse world: counts, curve and violations."""
+    """The fused loop and the loop plan by plan, in the dense and in the sparse world: counts,
+    curve and violations.
+    """
     dense, sparse = WORLDS[kind]()
     floor = 0.5 * dense.at_start(sf.policy_value(dense, sf.uniform(H, S, A))[0])
-    runs = [sf.simulate(world, AGENTS[agent](dense.problem, floor), episodes=400, seed=7) for world in (dense, sparse)]
+    runs = [
+        sf.simulate(world, AGENTS[agent](dense.problem, floor), episodes=400, seed=7)
+        for world in (dense, sparse)
+    ]
     np.testing.assert_array_equal(runs[0].counts.n_sas, runs[1].counts.n_sas)
     assert runs[0].regret == runs[1].regret
     np.testing.assert_array_equal(runs[0].curve.mean, runs[1].curve.mean)
@@ -173,7 +199,9 @@ def test_runs_have_the_same_bits(agent, kind):
 
 @all_worlds
 def test_runs_of_agents_that_know_the_lists(kind):
-    """Agents that know rewards and mask as lists, and as arrays: the same plans, counts and values."""
+    """Agents that know rewards and mask as lists, and as arrays: the same plans, counts and
+    values.
+    """
     runs = []
     for world in (world.with_support() for world in WORLDS[kind]()):
         value = world.at_start(sf.policy_value(world, sf.uniform(H, S, A))[0])
@@ -192,9 +220,15 @@ def test_episodes_and_logs_draw_the_same(kind):
     rngs = [np.random.default_rng(5) for _ in range(2)]
     for _ in range(20):
         mine, its = (play(world, pi, rng) for world, rng in zip((sparse, dense), rngs, strict=True))
-        for one, other in ((mine.states, its.states), (mine.actions, its.actions), (mine.rewards, its.rewards)):
+        for one, other in (
+            (mine.states, its.states),
+            (mine.actions, its.actions),
+            (mine.rewards, its.rewards),
+        ):
             np.testing.assert_array_equal(one, other)
-    mine, its = (draw_episodes(world, pi, 200, np.random.default_rng(6)) for world in (sparse, dense))
+    mine, its = (
+        draw_episodes(world, pi, 200, np.random.default_rng(6)) for world in (sparse, dense)
+    )
     np.testing.assert_array_equal(mine[0], its[0])
     np.testing.assert_array_equal(mine[1], its[1])
 
@@ -211,7 +245,10 @@ def test_what_the_support_says(kind):
     bounds = sf.KL()
     assert bounds.events(sparse.problem, False) == bounds.events(dense.problem, False)
     baseline = sf.uniform(H, S, A)
-    returns = [sf.StepMix(p, baseline, floor=p.lowest).possible_returns for p in (sparse.problem, dense.problem)]
+    returns = [
+        sf.StepMix(p, baseline, floor=p.lowest).possible_returns
+        for p in (sparse.problem, dense.problem)
+    ]
     assert returns[0] == returns[1]
 
 
@@ -230,7 +267,9 @@ def test_copies_are_equal(kind):
 
 
 def test_returns_range_without_a_mask():
-    """The range of returns where every next state is possible, some of which pay by name: against the dense table."""
+    """The range of returns where every next state is possible, some of which pay by name:
+    against the dense table.
+    """
     dense, sparse = WORLDS["in euros"]()
     free = [world.problem.forget(support=True) for world in (sparse, dense)]
     ranges = [sf.StepMix(p, sf.uniform(H, S, A), floor=p.lowest).possible_returns for p in free]
@@ -240,8 +279,9 @@ def test_returns_range_without_a_mask():
 def test_blocks_follow_the_same_law():
     """Multinomial counts over lists have the right means, and add up.
 
-    Error rates: the largest of 108 differences of a mean over 40,000 trials, in units of its standard error, is above 5
-    with probability 6e-5 if the law is right; a probability that is wrong by 0.015 is missed with less than 1e-3.
+    Error rates: the largest of 108 differences of a mean over 40,000 trials, in units of its
+    standard error, is above 5 with probability 6e-5 if the law is right; a probability that is
+    wrong by 0.015 is missed with less than 1e-3.
     """
     dense, sparse = WORLDS["stationary"]()
     pair, _, p = sparse.entries(0)
@@ -254,7 +294,9 @@ def test_blocks_follow_the_same_law():
     expected = n[pair] * p
     error = np.abs(went - expected) / np.sqrt(np.maximum(expected * (1 - p), 1e-12))
     assert (error[n[pair] > 0] < 5.0).all()
-    wrong = np.abs(went - n[pair] * np.clip(p + 0.015, 0, 1)) / np.sqrt(np.maximum(expected * (1 - p), 1e-12))
+    wrong = np.abs(went - n[pair] * np.clip(p + 0.015, 0, 1)) / np.sqrt(
+        np.maximum(expected * (1 - p), 1e-12)
+    )
     assert (wrong[n[pair] > 0] > 5.0).any()  # the control
     assert dense.S == S
 
@@ -288,7 +330,10 @@ def test_a_dense_table_that_does_not_fit_is_refused_before_it_is_copied():
         "n_sas": lambda: sf.Counts(whole),
     }.items():
         tracemalloc.start()
-        with pytest.raises(sf.SurefootError, match=rf"{name} is a dense array of 20000 x 5 x 20000 = .* sparse matrix"):
+        with pytest.raises(
+            sf.SurefootError,
+            match=rf"{name} is a dense array of 20000 x 5 x 20000 = .* sparse matrix",
+        ):
             build()
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

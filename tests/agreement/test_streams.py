@@ -1,4 +1,6 @@
-"""The numbers of live episodes: by the published algorithm, the same in any order, and those of no user's generator."""
+"""The numbers of live episodes: by the published algorithm, the same in any order, and those of
+no user's generator.
+"""
 
 import hashlib
 import itertools
@@ -16,13 +18,18 @@ from surefoot.run.streams import COIN, FIRST_ACTION, PLANNING, CounterStream
 SEEDS = (0, 1, 7, 2**32, 2**64 + 3, 10**40)
 EPISODES, STEPS, NUMBERS = 6, 5, 64
 
-VECTOR = (0.08392548306274628, 0.004502055535886895)  # seed 0, episode 3: the coin, the first action
+VECTOR = (
+    0.08392548306274628,
+    0.004502055535886895,
+)  # seed 0, episode 3: the coin, the first action
 
 # ---- the construction, by another hand
 
 
 def philox(counter, key):
-    """Philox4x64-10 (Salmon, Moraes, Dror and Shaw 2011) in Python's whole numbers: a block of four words."""
+    """Philox4x64-10 (Salmon, Moraes, Dror and Shaw 2011) in Python's whole numbers: a block of
+    four words.
+    """
     c, k, words = list(counter), list(key), 2**64
     for _ in range(10):
         high0, low0 = divmod(0xD2E7470EE14C6C93 * c[0], words)
@@ -36,7 +43,9 @@ def by_hand(seed, episode, step, numbers):
     """Uniform numbers as docs/gymnasium.md says."""
     digest = hashlib.sha256(b"surefoot live stream 1, seed " + hex(seed)[2:].encode()).digest()
     key = [int.from_bytes(digest[8 * i : 8 * i + 8], "little") for i in range(2)]
-    words = itertools.chain.from_iterable(philox((block, step, episode, 0), key) for block in itertools.count(1))
+    words = itertools.chain.from_iterable(
+        philox((block, step, episode, 0), key) for block in itertools.count(1)
+    )
     return [(word >> 11) / 2**53 for word in itertools.islice(words, numbers)]
 
 
@@ -46,7 +55,10 @@ def test_philox_by_hand_gives_the_published_words():
     pi = [0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0, 0x082EFA98EC4E6C89]
     answers = {
         ((0,) * 4, (0,) * 2): "16554d9eca36314c db20fe9d672d0fdc d7e772cee186176b 7e68b68aec7ba23b",
-        ((ones,) * 4, (ones,) * 2): "87b092c3013fe90b 438c3c67be8d0224 9cc7d7c69cd777b6 a09caebf594f0ba0",
+        (
+            (ones,) * 4,
+            (ones,) * 2,
+        ): "87b092c3013fe90b 438c3c67be8d0224 9cc7d7c69cd777b6 a09caebf594f0ba0",
         (tuple(pi), (0x452821E638D01377, 0xBE5466CF34E90C6C)): (
             "a528f45403e61d95 38c72dbd566e9788 a5a1610e72fd18b5 57bd43b5e52b7fe6"
         ),
@@ -103,7 +115,16 @@ def test_a_learner_tosses_its_coin_with_it():
 
         def plan(self, counts, rng):
             drawn.append(rng.random(1 + len(drawn)).tolist())
-            return sf.Plan(sf.EpisodicMixture(first, second, 0.5), "mixture", 2, 0.5, 0.0, 2.0, [0.0], "no floor")
+            return sf.Plan(
+                sf.EpisodicMixture(first, second, 0.5),
+                "mixture",
+                2,
+                0.5,
+                0.0,
+                2.0,
+                [0.0],
+                "no floor",
+            )
 
     learner = sf.Learner(Coin(), seed=8)
     sides = []
@@ -132,8 +153,13 @@ def test_any_order_gives_the_same_numbers():
         for i in rng.permutation(len(places)):
             asked = int(rng.integers(1, 4))  # how many are drawn here changes nothing there
             assert stream.at(*places[i]).random(asked).tolist() == expected[places[i]][:asked]
-            stream.at(*places[i]).integers(5, dtype=np.uint32)  # half a word: the other half is not left over
-    one, other = np.random.default_rng(3), np.random.default_rng(3)  # control: in one generator the order matters
+            stream.at(*places[i]).integers(
+                5, dtype=np.uint32
+            )  # half a word: the other half is not left over
+    one, other = (
+        np.random.default_rng(3),
+        np.random.default_rng(3),
+    )  # control: in one generator the order matters
     assert [one.random() for h in (0, 1)] != [other.random() for h in (1, 0)][::-1]
 
 
@@ -147,7 +173,9 @@ def agent_of(kind):
 
 
 def one_episode(learner, world, stop_after=None):
-    """The world draws from the number of the episode alone. `stop_after` so many steps it goes wrong."""
+    """The world draws from the number of the episode alone. `stop_after` so many steps it goes
+    wrong.
+    """
     rng = np.random.default_rng([9, learner.episodes])
     learner.begin()
     for h in range(world.H):
@@ -203,7 +231,13 @@ def idioms(seed, k, h):
     yield np.random.default_rng(episode_seed(seed, k))
     yield np_random(seed + k)[0]
     yield np_random(episode_seed(seed, k))[0]
-    for kind in (np.random.Philox, np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.SFC64):
+    for kind in (
+        np.random.Philox,
+        np.random.PCG64,
+        np.random.PCG64DXSM,
+        np.random.MT19937,
+        np.random.SFC64,
+    ):
         yield np.random.Generator(kind(seed))
         yield np.random.Generator(kind([seed, k]))
         yield np.random.Generator(kind(sequence(seed).spawn(k + 1)[k]))
@@ -220,8 +254,10 @@ def idioms(seed, k, h):
 
 
 def test_no_ordinary_use_of_a_seed_has_our_numbers():
-    """The first 64 numbers of each idiom against those of the first episodes and steps, for every seed. 64-bit words
-    would coincide by chance with probability 1e-8; children of the seed do coincide."""
+    """The first 64 numbers of each idiom against those of the first episodes and steps, for every
+    seed. 64-bit words would coincide by chance with probability 1e-8; children of the seed do
+    coincide.
+    """
     ours, children, theirs = set(), set(), set()
     for seed in SEEDS:
         stream = CounterStream(seed)
@@ -233,7 +269,9 @@ def test_no_ordinary_use_of_a_seed_has_our_numbers():
         for k, h in itertools.product(range(EPISODES), range(STEPS)):
             for rng in idioms(seed, k, h):
                 theirs |= set(rng.random(NUMBERS).tolist())
-    assert len(ours) == len(SEEDS) * EPISODES * (FIRST_ACTION + STEPS) * NUMBERS  # no step has another one's numbers
+    assert (
+        len(ours) == len(SEEDS) * EPISODES * (FIRST_ACTION + STEPS) * NUMBERS
+    )  # no step has another one's numbers
     assert not ours & theirs
     assert len(children & theirs) == len(children)  # control
 
@@ -242,16 +280,26 @@ def test_no_ordinary_use_of_a_seed_has_our_numbers():
 
 
 def test_new_counts_have_the_stream_and_keep_its_name(tmp_path):
-    """Also those of a log or a simulation, by way of a file: a learner that starts from them is new."""
+    """Also those of a log or a simulation, by way of a file: a learner that starts from them is
+    new.
+    """
     world, agent = agent_of("stepmix")
     counts, other = (sf.simulate(world, agent, 5, seed=seed).counts for seed in (0, 1))
-    for some in (counts, counts.copy(), counts.pool(), counts.merge(other), sf.Counts.zeros(world.problem)):
+    for some in (
+        counts,
+        counts.copy(),
+        counts.pool(),
+        counts.merge(other),
+        sf.Counts.zeros(world.problem),
+    ):
         assert some.stream == STREAM
     counts.save(tmp_path / "counts.npz")
     learner = sf.Learner(agent, 3, sf.Counts.load(tmp_path / "counts.npz"))
     learner.begin()
     u = by_hand(3, 5, 2, 1)[0]
-    assert learner.act() == np.searchsorted(np.cumsum(learner.plan.policy[0, world.s1]), u, side="right")
+    assert learner.act() == np.searchsorted(
+        np.cumsum(learner.plan.policy[0, world.s1]), u, side="right"
+    )
 
 
 def test_an_unknown_stream_is_refused(tmp_path):
@@ -259,5 +307,7 @@ def test_an_unknown_stream_is_refused(tmp_path):
     counts = sf.Counts.zeros(world.problem)
     counts.stream = "surefoot live stream 2"
     counts.save(tmp_path / "counts.npz")
-    with pytest.raises(sf.InvalidCounts, match=r"stream 2', expected 'surefoot live stream 1'.*Update surefoot"):
+    with pytest.raises(
+        sf.InvalidCounts, match=r"stream 2', expected 'surefoot live stream 1'.*Update surefoot"
+    ):
         sf.Learner(agent, 3, sf.Counts.load(tmp_path / "counts.npz"))

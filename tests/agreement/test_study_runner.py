@@ -62,8 +62,13 @@ def study():
 
 def contents(folder):
     """A hash of every file, but for the report."""
-    files = (path for path in Path(folder).rglob("*") if path.is_file() and path.name != "report.html")
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    files = (
+        path for path in Path(folder).rglob("*") if path.is_file() and path.name != "report.html"
+    )
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +83,9 @@ def one_worker(study, tmp_path_factory):
 @pytest.fixture(scope="module")
 def first_trials(study, tmp_path_factory):
     """A folder with the first trial of each cell. It is not written to: `one_trial` is a copy."""
-    folder = begin(tmp_path_factory.mktemp("first") / "small", replace(study, trials=1), resume=False)
+    folder = begin(
+        tmp_path_factory.mktemp("first") / "small", replace(study, trials=1), resume=False
+    )
     assert run_study(folder, jobs=1) == 4
     return folder.path
 
@@ -113,7 +120,9 @@ def test_two_workers_change_nothing(study, one_worker, tmp_path, monkeypatch):
     run_study(folder, jobs=2, tell=told.append)
     assert contents(folder.path) == one_worker
     assert [progress.done for progress in told] == list(range(13))
-    assert [progress.last for progress in told[:1]] == [""] and told[-1].last in {cell.id for cell in study.cells}
+    assert [progress.last for progress in told[:1]] == [""] and told[-1].last in {
+        cell.id for cell in study.cells
+    }
     assert len(workers()) == 2  # both did work: else this shows nothing
 
 
@@ -183,7 +192,17 @@ def command(tmp_path, *arguments, jobs=2, limit=None):
     """`surefoot run my.toml ...` in a process group of its own."""
     (tmp_path / "my.toml").write_text(LONGER)
 
-    run = [sys.executable, "-m", "surefoot", "run", "my.toml", "--out", "res", "--no-report", *arguments]
+    run = [
+        sys.executable,
+        "-m",
+        "surefoot",
+        "run",
+        "my.toml",
+        "--out",
+        "res",
+        "--no-report",
+        *arguments,
+    ]
     run += ["--jobs", str(jobs)]
     return subprocess.Popen(
         run if limit is None else ["bash", "-c", f'ulimit -f {limit}; exec "$@"', "bash", *run],
@@ -201,7 +220,9 @@ def finished(folder):
 
 @pytest.mark.parametrize("moments", [(3,), pytest.param((1, 5), marks=pytest.mark.full)])
 def test_killed_at_any_moment_and_gone_on_with_it_is_as_if_never_stopped(moments, tmp_path):
-    """kill -9 of the whole group, several times; what was there stays as it was; the end is that of one go."""
+    """kill -9 of the whole group, several times; what was there stays as it was; the end is that
+    of one go.
+    """
     folder = begin(tmp_path / "whole", parse_study(tomllib.loads(LONGER), "my.toml"), resume=False)
     assert run_study(folder, jobs=1) == 12
     whole = contents(folder.path)
@@ -210,14 +231,22 @@ def test_killed_at_any_moment_and_gone_on_with_it_is_as_if_never_stopped(moments
     for wanted in moments:
         process = command(broken, "--resume")
         deadline = time.monotonic() + 240
-        while len(finished(broken / "res")) < wanted and time.monotonic() < deadline and process.poll() is None:
+        while (
+            len(finished(broken / "res")) < wanted
+            and time.monotonic() < deadline
+            and process.poll() is None
+        ):
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         there = finished(broken / "res")
         assert len(there) >= wanted
         kept = contents(broken / "res")
-        assert all(kept[name] == whole[name] for name in kept if name.endswith(".parquet") and "/." not in name)
+        assert all(
+            kept[name] == whole[name]
+            for name in kept
+            if name.endswith(".parquet") and "/." not in name
+        )
     assert len(there) < 12  # else nothing was interrupted
     written = {path: path.stat().st_mtime_ns for path in there}
     last = command(broken, "--resume")
@@ -245,11 +274,14 @@ def test_a_folder_is_never_overwritten(study, tmp_path):
     folder = begin(tmp_path / "small", study, resume=False)
     run_study(folder, jobs=1)
     before = contents(folder.path)
-    with pytest.raises(InvalidStudy, match=r"holds 12 of 12 trials of this study already\. Give --resume"):
+    with pytest.raises(
+        InvalidStudy, match=r"holds 12 of 12 trials of this study already\. Give --resume"
+    ):
         begin(folder.path, study, resume=False)
     other = replace(study, scenarios=(replace(study.scenarios[0], floor=0.5), study.scenarios[1]))
     with pytest.raises(
-        InvalidStudy, match=r"in cell trap/stepmix, floor was 'usual' and is 0\.5\. Nothing was changed"
+        InvalidStudy,
+        match=r"in cell trap/stepmix, floor was 'usual' and is 0\.5\. Nothing was changed",
     ):
         begin(folder.path, other, resume=True)
     with pytest.raises(InvalidStudy, match=r"'small', not 'large'"):
@@ -386,7 +418,9 @@ def test_files_that_are_no_trials_are_refused(case, study, tmp_path, good_trial)
 
 @pytest.fixture(scope="module")
 def good_trial(study, tmp_path_factory):
-    folder = begin(tmp_path_factory.mktemp("good") / "small", replace(study, trials=1), resume=False)
+    folder = begin(
+        tmp_path_factory.mktemp("good") / "small", replace(study, trials=1), resume=False
+    )
     folder.write(run_trial(study.cells[0], 0))
     return folder.place(("trap", "stepmix", 0)).read_bytes()
 
@@ -402,8 +436,12 @@ def rewritten(path, query):
 
 
 def test_a_later_format_is_refused(one_trial):
-    rewritten(one_trial.place(("trap", "stepmix", 0)), "SELECT * REPLACE (2::BIGINT AS format) FROM t")
-    with pytest.raises(InvalidFile, match=r"has format 2; this version of surefoot reads format 1.*Update"):
+    rewritten(
+        one_trial.place(("trap", "stepmix", 0)), "SELECT * REPLACE (2::BIGINT AS format) FROM t"
+    )
+    with pytest.raises(
+        InvalidFile, match=r"has format 2; this version of surefoot reads format 1.*Update"
+    ):
         read_results(one_trial.path)
 
 

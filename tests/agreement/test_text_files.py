@@ -1,8 +1,9 @@
-"""Every cell that is read from a CSV is the one that Python's own reader finds, in strict mode, or the file is refused.
+"""Every cell that is read from a CSV is the one that Python's own reader finds, in strict mode, or
+the file is refused.
 
-Most files are written by `csv.writer` and hold whatever hurts; some of those are damaged afterwards. The others are
-put together without quotes. Two readers that guess are the controls: DuckDB's with its detection, and with its own
-strict mode alone.
+Most files are written by `csv.writer` and hold whatever hurts; some of those are damaged
+afterwards. The others are put together without quotes. Two readers that guess are the controls:
+DuckDB's with its detection, and with its own strict mode alone.
 """
 
 import csv
@@ -15,9 +16,50 @@ import pytest
 import surefoot as sf
 from surefoot.logs.cells import rows_of
 
-HOSTILE = ("#", ",", ";", "|", "\t", '"', '""', "\n", "\r\n", "\r", "\ufeff", "\0", "", " ", "\\", "'", "\x0b", "\x85")
-HOSTILE += ("\u2028", "é", "去", "a", "1", "0.5", "0,83", "1,250", "NULL", "# no", "//", "-", "nan", "1_000", "=1+1")
-DIALECTS = ((",", ".csv", None), ("\t", ".tsv", None), (";", ".csv", ";"), ("|", ".csv", "|"), ("\t", ".csv", "tab"))
+HOSTILE = (
+    "#",
+    ",",
+    ";",
+    "|",
+    "\t",
+    '"',
+    '""',
+    "\n",
+    "\r\n",
+    "\r",
+    "\ufeff",
+    "\0",
+    "",
+    " ",
+    "\\",
+    "'",
+    "\x0b",
+    "\x85",
+)
+HOSTILE += (
+    "\u2028",
+    "é",
+    "去",
+    "a",
+    "1",
+    "0.5",
+    "0,83",
+    "1,250",
+    "NULL",
+    "# no",
+    "//",
+    "-",
+    "nan",
+    "1_000",
+    "=1+1",
+)
+DIALECTS = (
+    (",", ".csv", None),
+    ("\t", ".tsv", None),
+    (";", ".csv", ";"),
+    ("|", ".csv", "|"),
+    ("\t", ".csv", "tab"),
+)
 
 
 def cell(draw, signs):
@@ -28,9 +70,9 @@ def written(draw, delimiter, signs, table):
     """What `csv.writer` makes of a table; some are damaged afterwards."""
     stream = io.StringIO()
     quoting = draw.choice((csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
-    csv.writer(stream, delimiter=delimiter, lineterminator=draw.choice(("\n", "\r\n")), quoting=quoting).writerows(
-        table
-    )
+    csv.writer(
+        stream, delimiter=delimiter, lineterminator=draw.choice(("\n", "\r\n")), quoting=quoting
+    ).writerows(table)
     text = stream.getvalue()
     if draw.random() < 0.3:
         at = draw.randrange(len(text) + 1)
@@ -42,7 +84,9 @@ def written(draw, delimiter, signs, table):
 
 def put_together(draw, delimiter, signs, table):
     newline = draw.choice(("\n", "\r\n"))
-    return newline.join(delimiter.join(row) for row in table) + draw.choice((newline, newline, "", newline * 2))
+    return newline.join(delimiter.join(row) for row in table) + draw.choice(
+        (newline, newline, "", newline * 2)
+    )
 
 
 def file_of(draw, folder):
@@ -74,7 +118,9 @@ def by_python(path, delimiter):
 def by_us(path, names, declared):
     """The rows below the header; None where the file is refused."""
     try:
-        return [[row.cells[name] or "" for name in names] for row in rows_of(path, names, (), declared)]
+        return [
+            [row.cells[name] or "" for name in names] for row in rows_of(path, names, (), declared)
+        ]
     except sf.InvalidLog:
         return None
 
@@ -88,15 +134,19 @@ def by_duckdb(path, options):
 
 
 TWO = "columns = {'c0': 'VARCHAR', 'c1': 'VARCHAR'}"
-STRICT = f"auto_detect = false, header = true, quote = '\"', escape = '\"', strict_mode = true, parallel = false, {TWO}"
+STRICT = (
+    "auto_detect = false, header = true, quote = '\"', escape = '\"', strict_mode = true, "
+    f"parallel = false, {TWO}"
+)
 SEEN = 10  # of each control: then it is not looked for any more
 
 
 def outcomes(folder, files, seed):
-    """How many files were read as Python reads them, with how many cells, and how many were refused, by whom.
+    """How many files were read as Python reads them, with how many cells, and how many were
+    refused, by whom.
 
-    Then of the controls: how many files a guessing reader reads otherwise than Python, and how many that Python refuses
-    DuckDB's strict mode reads.
+    Then of the controls: how many files a guessing reader reads otherwise than Python, and how many
+    that Python refuses DuckDB's strict mode reads.
     """
     draw = random.Random(seed)
     equal = cells = refused = by_both = guessed = lenient = 0

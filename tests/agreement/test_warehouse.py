@@ -1,4 +1,6 @@
-"""A log counted in a warehouse is the log counted from files: DuckDB and Spark run the same ibis expression."""
+"""A log counted in a warehouse is the log counted from files: DuckDB and Spark run the same ibis
+expression.
+"""
 
 import shutil
 import sys
@@ -21,7 +23,9 @@ H, S, A, EPISODES = 4, 5, 3, 400
 
 
 def episodes(seed, ids=None, end=0.0, varied=None):
-    """A log of random walks: its columns. `end`: the chance to terminate at a step; `varied`: a range of rewards."""
+    """A log of random walks: its columns. `end`: the chance to terminate at a step; `varied`: a
+    range of rewards.
+    """
     rng = np.random.default_rng(seed)
     state = rng.integers(2, size=EPISODES)
     paid, running = rng.random((H, S, A)), np.ones(EPISODES, dtype=bool)
@@ -30,8 +34,17 @@ def episodes(seed, ids=None, end=0.0, varied=None):
         action, next_state = rng.integers(A, size=EPISODES), rng.integers(S, size=EPISODES)
         reward = paid[h, state, action] if varied is None else rng.uniform(*varied, size=EPISODES)
         terminated = rng.random(EPISODES) < end
-        columns = {"episode": np.arange(EPISODES) if ids is None else ids, "step": np.full(EPISODES, h), "state": state}
-        columns |= {"action": action, "reward": reward, "next_state": next_state, "terminated": terminated}
+        columns = {
+            "episode": np.arange(EPISODES) if ids is None else ids,
+            "step": np.full(EPISODES, h),
+            "state": state,
+        }
+        columns |= {
+            "action": action,
+            "reward": reward,
+            "next_state": next_state,
+            "terminated": terminated,
+        }
         parts.append({name: values[running] for name, values in columns.items()})
         running, state = running & ~terminated, next_state
     order = rng.permutation(sum(len(part["step"]) for part in parts))
@@ -65,7 +78,10 @@ def in_words():
 def from_one():
     """Steps 1, 2, ..., small integers, and another name."""
     log = episodes(8)
-    return log | {"step": (log["step"] + 1).astype(np.int16), "Segment": log.pop("state").astype(np.int8)}
+    return log | {
+        "step": (log["step"] + 1).astype(np.int16),
+        "Segment": log.pop("state").astype(np.int8),
+    }
 
 
 LOGS = {  # a log, and how it is to be counted
@@ -74,9 +90,15 @@ LOGS = {  # a log, and how it is to be counted
     "text": (in_words(), {"seed": 8}),
     "random rewards": (episodes(4, varied=(-0.1, 0.1 + 0.2)), {"reward_range": (-0.1, 0.1 + 0.2)}),
     "early ends": (episodes(5, end=0.2), {"seed": 1}),
-    "early ends, random rewards": (episodes(6, end=0.2, varied=(-1.0, 2.0)), {"seed": 2, "reward_range": (-1.5, 2.0)}),
+    "early ends, random rewards": (
+        episodes(6, end=0.2, varied=(-1.0, 2.0)),
+        {"seed": 2, "reward_range": (-1.5, 2.0)},
+    ),
     "undeclared range": (episodes(7, varied=(3.0, 4.0)), {}),
-    "ends that pay": (episodes(5, end=0.2, varied=(3.0, 4.0)), {"reward_range": (3.0, 5.0), "after_end": 4.5}),
+    "ends that pay": (
+        episodes(5, end=0.2, varied=(3.0, 4.0)),
+        {"reward_range": (3.0, 5.0), "after_end": 4.5},
+    ),
     "states as logged": (episodes(5, end=0.2), {"states": "as logged", "reward_range": (0.0, 1.0)}),
     "steps from 1, cut, renamed": (from_one(), {"horizon": H - 1, "columns": {"state": "segment"}}),
 }
@@ -91,7 +113,10 @@ def write(log, path):
 def files(tmp_path_factory):
     """Each kind of log as a Parquet file."""
     folder = tmp_path_factory.mktemp("logs")
-    return {kind: write(log, folder / f"log{i}.parquet") for i, (kind, (log, _)) in enumerate(LOGS.items())}
+    return {
+        kind: write(log, folder / f"log{i}.parquet")
+        for i, (kind, (log, _)) in enumerate(LOGS.items())
+    }
 
 
 def duckdb_with(path):
@@ -110,8 +135,14 @@ def spark():
         pytest.skip("there is no java, which Spark runs on")
     from pyspark.sql import SparkSession
 
-    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.log.level": "OFF"}
-    builder = SparkSession.builder.master("local[2]").appName(f"surefoot with {pyspark.__version__}")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.log.level": "OFF",
+    }
+    builder = SparkSession.builder.master("local[2]").appName(
+        f"surefoot with {pyspark.__version__}"
+    )
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
@@ -128,16 +159,30 @@ def spark_with(session, path):
 
 def assert_same(one, other):
     """To the last bit."""
-    for name in ("H", "codebook", "episodes", "rows", "seed", "reward_range", "declared", "after_end", "notes"):
+    for name in (
+        "H",
+        "codebook",
+        "episodes",
+        "rows",
+        "seed",
+        "reward_range",
+        "declared",
+        "after_end",
+        "notes",
+    ):
         assert getattr(one, name) == getattr(other, name), name
     for name in TABLES:
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name, strict=True)
+        np.testing.assert_array_equal(
+            getattr(one, name), getattr(other, name), err_msg=name, strict=True
+        )
     assert (one.sums is None) == (other.sums is None)
     for mine, theirs in zip(one.sums or (), other.sums or (), strict=True):
         np.testing.assert_array_equal(mine, theirs, strict=True)
     assert one.counts == other.counts
     assert one.fold_counts == other.fold_counts
-    for mine, theirs in zip((*one.rewards, one.starts), (*other.rewards, other.starts), strict=True):
+    for mine, theirs in zip(
+        (*one.rewards, one.starts), (*other.rewards, other.starts), strict=True
+    ):
         np.testing.assert_array_equal(mine, theirs, strict=True)
     if one.declared:
         np.testing.assert_array_equal(one.counts.x_sa, other.counts.x_sa, strict=True)
@@ -146,21 +191,29 @@ def assert_same(one, other):
 @pytest.mark.parametrize("kind", LOGS)
 def test_duckdb_counts_a_table_as_we_count_a_file(kind, files):
     settings = LOGS[kind][1]
-    assert_same(count_log(files[kind], **settings), count_table(duckdb_with(files[kind]), "log", **settings))
+    assert_same(
+        count_log(files[kind], **settings), count_table(duckdb_with(files[kind]), "log", **settings)
+    )
 
 
 def test_spark_counts_a_table_as_we_count_a_file(files, spark):
     """The two that ask most of an engine. One test: workers would start a session each."""
     for kind in ("text", "early ends, random rewards"):
         settings = LOGS[kind][1]
-        assert_same(count_log(files[kind], **settings), count_table(spark_with(spark, files[kind]), "log", **settings))
+        assert_same(
+            count_log(files[kind], **settings),
+            count_table(spark_with(spark, files[kind]), "log", **settings),
+        )
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", LOGS)
 def test_spark_counts_every_kind(kind, files, spark):
     settings = LOGS[kind][1]
-    assert_same(count_log(files[kind], **settings), count_table(spark_with(spark, files[kind]), "log", **settings))
+    assert_same(
+        count_log(files[kind], **settings),
+        count_table(spark_with(spark, files[kind]), "log", **settings),
+    )
 
 
 @pytest.mark.parametrize("kind", ["far ids", "text"])
@@ -169,7 +222,9 @@ def test_control_other_multipliers_make_other_folds(kind, files, monkeypatch):
     settings = LOGS[kind][1]
     ours, con = count_log(files[kind], **settings), duckdb_with(files[kind])
     for wrong in (Keys(2, 0, 0), Keys(0, 2**20, 0)):  # k2 meets but 21 bits of a digest
-        altered = Keys(*(a + b for a, b in zip(keys_of(settings.get("seed", 0)), wrong, strict=True)))
+        altered = Keys(
+            *(a + b for a, b in zip(keys_of(settings.get("seed", 0)), wrong, strict=True))
+        )
         monkeypatch.setattr(warehouse, "keys_of", lambda seed, keys=altered: keys)
         theirs = count_table(con, "log", **settings)
         np.testing.assert_array_equal(ours.n, theirs.n)
@@ -192,7 +247,16 @@ def test_one_expression_bound_to_no_engine_runs_on_both(files, spark):
         con.execute(expression).sort_values(keys, ignore_index=True)
         for con in (duckdb_with(files[kind]), spark_with(spark, files[kind]))
     ]
-    assert list(tables[0].columns) == [*keys, "n", "n_fold", "low", "high", "x_sa", "x_fold", "rest_of_sum"]
+    assert list(tables[0].columns) == [
+        *keys,
+        "n",
+        "n_fold",
+        "low",
+        "high",
+        "x_sa",
+        "x_fold",
+        "rest_of_sum",
+    ]
     for name in tables[0].columns:
         np.testing.assert_array_equal(tables[0][name].to_numpy(), tables[1][name].to_numpy())
     at = folds_of(np.array([number_of(text) for text in log["episode"]]), 8, H) == log["step"]
@@ -268,11 +332,17 @@ def test_what_does_not_add_up_is_said_with_an_episode(tmp_path):
     log = episodes(1)
     repeated = {name: np.append(values, values[at(log, 9, 0)]) for name, values in log.items()}
     assert "1 repeated step (such as in episode 9)" in refused(repeated, tmp_path)
-    assert "1 gap in the steps (such as in episode 11)" in refused(without(log, at(log, 11, 1)), tmp_path)
+    assert "1 gap in the steps (such as in episode 11)" in refused(
+        without(log, at(log, 11, 1)), tmp_path
+    )
     short = refused(without(log, at(log, 12, H - 1)), tmp_path)
     assert f"1 incomplete episode (such as in episode 12): step {H - 1} is missing" in short
-    cut = without(log | {"truncated": (log["episode"] == 12) & (log["step"] == H - 2)}, at(log, 12, H - 1))
-    assert f"1 episode cut off (truncated) before step {H - 1} (such as in episode 12)" in refused(cut, tmp_path)
+    cut = without(
+        log | {"truncated": (log["episode"] == 12) & (log["step"] == H - 2)}, at(log, 12, H - 1)
+    )
+    assert f"1 episode cut off (truncated) before step {H - 1} (such as in episode 12)" in refused(
+        cut, tmp_path
+    )
     broken = {name: values.copy() for name, values in log.items()}
     broken["next_state"][at(log, 13, 1)] = (broken["next_state"][at(log, 13, 1)] + 1) % S
     assert "1 broken chain (such as in episode 13)" in refused(broken, tmp_path)
@@ -283,7 +353,9 @@ def test_what_does_not_add_up_is_said_with_an_episode(tmp_path):
 def test_the_same_episodes_twice(tmp_path):
     """All totals add up; only that ids are there twice shows it."""
     log = episodes(1)
-    text = refused({name: np.concatenate([values, values]) for name, values in log.items()}, tmp_path)
+    text = refused(
+        {name: np.concatenate([values, values]) for name, values in log.items()}, tmp_path
+    )
     assert f"{EPISODES * H:,} repeated steps" in text
 
 
@@ -299,7 +371,9 @@ def test_what_else_no_table_can_be_made_of(tmp_path):
 
 @pytest.mark.full
 def test_spark_refuses_in_the_same_words(spark, tmp_path):
-    """The expression that looks for offending episodes has windows, and Spark its own ideas of NaN."""
+    """The expression that looks for offending episodes has windows, and Spark its own ideas of
+    NaN.
+    """
     log = episodes(1)
     path = write(without(log, at(log, 11, 1)), tmp_path / "gap.parquet")
     with pytest.raises(InvalidLog, match=r"1 gap in the steps \(such as in episode 11\)"):

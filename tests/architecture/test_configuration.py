@@ -19,20 +19,32 @@ def missing(patterns, root=ROOT):
 
 def test_linters_name_only_what_is_there(tmp_path):
     ruff = PROJECT["tool"]["ruff"]
-    named = [*ruff["src"], *ruff["lint"]["per-file-ignores"], *ruff.get("format", {}).get("exclude", ())]
-    named += [*PROJECT["tool"]["mypy"]["files"], *PROJECT["tool"]["pytest"]["ini_options"]["testpaths"]]
+    named = [
+        *ruff["src"],
+        *ruff["lint"]["per-file-ignores"],
+        *ruff.get("format", {}).get("exclude", ()),
+    ]
+    named += [
+        *PROJECT["tool"]["mypy"]["files"],
+        *PROJECT["tool"]["pytest"]["ini_options"]["testpaths"],
+    ]
     assert len(named) > 5
     assert missing(named) == []
     assert missing(["examples/**", "src"], tmp_path) == ["examples/**", "src"]  # the control
 
 
 def test_python_versions_agree():
-    """The classifiers begin with the version that the tests run on, which is the lowest that is allowed and checked.
+    """The classifiers begin with the version that the tests run on, which is the lowest that is
+    allowed and checked.
 
     test_package.py tries those after it.
     """
     lowest = PROJECT["project"]["requires-python"].removeprefix(">=")
-    given = [line.rpartition(" ")[2] for line in PROJECT["project"]["classifiers"] if "Python :: 3." in line]
+    given = [
+        line.rpartition(" ")[2]
+        for line in PROJECT["project"]["classifiers"]
+        if "Python :: 3." in line
+    ]
     assert given[0] == lowest
     assert sorted(set(given), key=lambda version: int(version[2:])) == given
     assert PROJECT["tool"]["mypy"]["python_version"] == lowest
@@ -44,7 +56,9 @@ def test_a_release_has_all_that_its_tests_read():
     assert missing(included) == []
     if not (ROOT / ".git").exists():
         pytest.skip("not a repository: what is kept cannot be listed")
-    kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    kept = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\n")
     top = {path.split("/")[0] for path in kept if path}
     assert top - LEFT_OUT - {"pyproject.toml"} == set(included)  # pyproject.toml always comes along
 

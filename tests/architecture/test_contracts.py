@@ -1,7 +1,9 @@
-"""The import contracts of pyproject.toml, each seen to refuse: forbidden imports are planted in a copy of the package.
+"""The import contracts of pyproject.toml, each seen to refuse: forbidden imports are planted in a
+copy of the package.
 
-What is planted is derived from two tables here, `LAYERS` and `ALLOWED`, not from pyproject.toml: a contract that is
-loosened there fails here. Every folder of the package is tried with a NEW file, so that a file of tomorrow is guarded.
+What is planted is derived from two tables here, `LAYERS` and `ALLOWED`, not from pyproject.toml: a
+contract that is loosened there fails here. Every folder of the package is tried with a NEW file, so
+that a file of tomorrow is guarded.
 """
 
 import ast
@@ -32,7 +34,9 @@ LAYERS = (  # highest first; a package imports only what is below its line, neve
     {"base"},
     {"errors"},
 )
-ALLOWED = {  # who may import which third-party library: a new pair is a decision, made here and in pyproject.toml
+# who may import which third-party library: a new pair is a decision, made here and in
+# pyproject.toml
+ALLOWED = {
     "distributed": {"studies.run.runner"},
     "duckdb": {"logs", "studies.run.store", "studies.analysis.sql"},
     "gymnasium": {"worlds.gymnasium", "worlds.environments", "logs.minari"},
@@ -71,7 +75,15 @@ ALLOWED = {  # who may import which third-party library: a new pair is a decisio
     "rich": {"base.progress", "studies.analysis.sql", "studies.report.terminal", "cli"},
     "typer": {"cli"},
 }
-NOWHERE = {"dask", "flint", "hypothesis", "mpmath", "pandas", "pyarrow", "pyspark"}  # by an import statement
+NOWHERE = {
+    "dask",
+    "flint",
+    "hypothesis",
+    "mpmath",
+    "pandas",
+    "pyarrow",
+    "pyspark",
+}  # by an import statement
 BY_CONTRACT = ALLOWED.keys() - {"numpy"}  # the others are refused by the tables above alone
 WORLDS = {  # who may see the true worlds
     "run.blocks",
@@ -96,14 +108,18 @@ VERIFIERS = ("audit.verifier", "audit.guard_verifier")
 
 
 def module_of(path, root):
-    """`agents.stepmix` for agents/stepmix.py; a package for its __init__; '' for the package itself."""
+    """`agents.stepmix` for agents/stepmix.py; a package for its __init__; '' for the package
+    itself.
+    """
     parts = path.relative_to(root).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 @cache
 def imports(text):
-    """The full names of all that is imported by a statement, wherever it stands: modules, and names within them."""
+    """The full names of all that is imported by a statement, wherever it stands: modules, and
+    names within them.
+    """
     found = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -119,13 +135,19 @@ def within(module, packages):
 
 
 def strangers(root):
-    """Every (module, library) that the tables do not allow; the verifier may not even import its own package."""
+    """Every (module, library) that the tables do not allow; the verifier may not even import its
+    own package.
+    """
     for path in sorted(root.rglob("*.py")):
         module = module_of(path, root)
         for name in imports(path.read_text()):
             library = name.split(".")[0]
             ours = library == "surefoot" and module not in VERIFIERS
-            if not ours and library not in sys.stdlib_module_names and not within(module, ALLOWED.get(library, ())):
+            if (
+                not ours
+                and library not in sys.stdlib_module_names
+                and not within(module, ALLOWED.get(library, ()))
+            ):
                 yield module, library
 
 
@@ -134,7 +156,8 @@ def computes(text):
     """Whether a file imports by a computed name."""
     names = {"import_module", "__import__", "find_spec", "spec_from_file_location", "exec_module"}
     return any(
-        (isinstance(node, ast.Attribute) and node.attr in names) or (isinstance(node, ast.Name) and node.id in names)
+        (isinstance(node, ast.Attribute) and node.attr in names)
+        or (isinstance(node, ast.Name) and node.id in names)
         for node in ast.walk(ast.parse(text))
     )
 
@@ -146,14 +169,24 @@ def computed(root):
 
 def folders(root):
     """Every package below the top one, by its dotted name."""
-    return sorted(module_of(path, root) for path in root.rglob("__init__.py") if path.parent != root)
+    return sorted(
+        module_of(path, root) for path in root.rglob("__init__.py") if path.parent != root
+    )
 
 
 def run_contracts(copy):
     """What `make check` runs, on a copy of the package: whether all are kept, and the report."""
     code = "from importlinter.cli import lint_imports_command as run; run()"
     told = subprocess.run(
-        [sys.executable, "-c", code, "--no-cache", "--no-logo", "--config", str(ROOT / "pyproject.toml")],
+        [
+            sys.executable,
+            "-c",
+            code,
+            "--no-cache",
+            "--no-logo",
+            "--config",
+            str(ROOT / "pyproject.toml"),
+        ],
         cwd=copy.parent,
         env={**os.environ, "PYTHONPATH": str(copy.parent), "COLUMNS": "400", "NO_COLOR": "1"},
         capture_output=True,
@@ -208,8 +241,12 @@ def test_nothing_is_refused_as_it_is(copy):
 
 
 def test_the_tables_name_what_there_is():
-    """A library that nobody imports any more, or a module that is gone, does not stay in a table."""
-    packages = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    """A library that nobody imports any more, or a module that is gone, does not stay in a
+    table.
+    """
+    packages = {
+        path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"
+    }
     assert set().union(*LAYERS) == packages | {"errors"}
     modules = {module_of(path, SOURCE) for path in SOURCE.rglob("*.py")}
     for library, places in ALLOWED.items():
@@ -220,19 +257,28 @@ def test_the_tables_name_what_there_is():
         }
         for place in places:
             assert place in modules, f"{library}: there is no {place}"
-            assert any(within(user, {place}) for user in users), f"{library}: {place} does not import it"
+            assert any(within(user, {place}) for user in users), (
+                f"{library}: {place} does not import it"
+            )
     assert modules >= WORLDS
     assert set(DYNAMIC) <= modules
 
 
 def test_what_is_allowed_is_not_refused(copy):
-    """The control of the reader of reports: the same plants where they are allowed leave every contract kept."""
+    """The control of the reader of reports: the same plants where they are allowed leave every
+    contract kept.
+    """
     for folder in folders(copy):
-        if folder in ("studies", "logs"):  # a new file there needs a line in a contract: the test below
+        if folder in (
+            "studies",
+            "logs",
+        ):  # a new file there needs a line in a contract: the test below
             continue
         module = f"{folder}.new_file"
         rank = next(i for i, layer in enumerate(LAYERS) if folder.split(".")[0] in layer)
-        below = [f"import surefoot.{other}" for layer in LAYERS[rank + 1 :] for other in sorted(layer)]
+        below = [
+            f"import surefoot.{other}" for layer in LAYERS[rank + 1 :] for other in sorted(layer)
+        ]
         seen = [line for line in below if "worlds" not in line]
         libraries = [f"import {library}" for library in ALLOWED if within(module, ALLOWED[library])]
         plant(copy, module, *(below if within(module, WORLDS) else seen), *libraries)
@@ -242,7 +288,9 @@ def test_what_is_allowed_is_not_refused(copy):
 
 
 def forbidden(folder):
-    """What a new file of a folder may not import: what the contracts refuse of it, and what the tables do."""
+    """What a new file of a folder may not import: what the contracts refuse of it, and what the
+    tables do.
+    """
     name = f"{folder}.new_file"
     top = folder.split(".")[0]
     rank = next(i for i, layer in enumerate(LAYERS) if top in layer)
@@ -256,10 +304,16 @@ def forbidden(folder):
 
 @pytest.fixture(scope="module")
 def in_every_folder(tmp_path_factory):
-    """A new file in each, which imports all that it may not: nobody imports the file, so that each is by itself."""
+    """A new file in each, which imports all that it may not: nobody imports the file, so that
+    each is by itself.
+    """
     copy = copied(tmp_path_factory.mktemp("folders"))
     for folder in folders(SOURCE):
-        plant(copy, f"{folder}.new_file", *(f"import {what}" for what in sorted(set.union(*forbidden(folder)))))
+        plant(
+            copy,
+            f"{folder}.new_file",
+            *(f"import {what}" for what in sorted(set.union(*forbidden(folder)))),
+        )
     kept, report = run_contracts(copy)
     assert not kept
     return set(refused(report)), set(strangers(copy))
@@ -267,7 +321,9 @@ def in_every_folder(tmp_path_factory):
 
 @pytest.mark.parametrize("folder", folders(SOURCE))
 def test_a_new_file_may_import_only_what_its_folder_may(in_every_folder, folder):
-    """Every library that its folder may not know, the true worlds, the public names, and every layer above."""
+    """Every library that its folder may not know, the true worlds, the public names, and every
+    layer above.
+    """
     by_contract, by_table = forbidden(folder)
     found, strange = in_every_folder
     assert {(f"surefoot.{folder}.new_file", what) for what in by_contract} <= found
@@ -275,7 +331,9 @@ def test_a_new_file_may_import_only_what_its_folder_may(in_every_folder, folder)
 
 
 def test_a_new_file_of_a_package_whose_parts_are_layers_needs_a_line(copy):
-    """At the top, in studies and in logs every part is listed: nobody adds one without saying where it stands."""
+    """At the top, in studies and in logs every part is listed: nobody adds one without saying
+    where it stands.
+    """
     for module in ("new_file", "studies.new_file", "logs.new_file"):
         plant(copy, module, "import os")
     _, report = run_contracts(copy)
@@ -293,15 +351,31 @@ ONE_BY_ONE = (
     # Ways around.
     ("agents.stepmix", TAKES_A_WORLD, {"surefoot.worlds.tabular_mdp"}),
     ("run.learner", "from surefoot import TabularMDP", {"surefoot"}),
-    ("run.learner", "def late():\n    import surefoot as sf\n    return sf.TabularMDP", {"surefoot"}),
+    (
+        "run.learner",
+        "def late():\n    import surefoot as sf\n    return sf.TabularMDP",
+        {"surefoot"},
+    ),
     ("run.learner", "from surefoot.run.setup import TabularMDP", {"surefoot.run.setup"}),
     ("audit.ledger", f"def late():\n    {TAKES_A_WORLD}", {"surefoot.worlds.tabular_mdp"}),
     ("logs.warm_start", "from surefoot.worlds import exact", {"surefoot.worlds.exact"}),
-    ("bounds.kl", "if TYPE_CHECKING:\n    from surefoot.worlds import exact", {"surefoot.worlds.exact"}),
+    (
+        "bounds.kl",
+        "if TYPE_CHECKING:\n    from surefoot.worlds import exact",
+        {"surefoot.worlds.exact"},
+    ),
     # Layers within a package.
     ("studies.spec.study", "import surefoot.studies.run.trial", {"surefoot.studies.run.trial"}),
-    ("studies.run.store", "import surefoot.studies.analysis.stats", {"surefoot.studies.analysis.stats"}),
-    ("studies.analysis.claims", "import surefoot.studies.report.axes", {"surefoot.studies.report.axes"}),
+    (
+        "studies.run.store",
+        "import surefoot.studies.analysis.stats",
+        {"surefoot.studies.analysis.stats"},
+    ),
+    (
+        "studies.analysis.claims",
+        "import surefoot.studies.report.axes",
+        {"surefoot.studies.report.axes"},
+    ),
     ("logs.reading", "import surefoot.logs.methods.robust", {"surefoot.logs.methods.robust"}),
     ("logs.methods.robust", "import surefoot.logs.baseline_file", {"surefoot.logs.baseline_file"}),
     ("logs.warm_start", "import surefoot.logs.baseline_file", {"surefoot.logs.baseline_file"}),
@@ -310,7 +384,9 @@ ONE_BY_ONE = (
 
 @pytest.fixture(scope="module")
 def one_by_one(tmp_path_factory):
-    """Whether each is refused, by its number. Those that the report could not tell apart have a copy each."""
+    """Whether each is refused, by its number. Those that the report could not tell apart have a
+    copy each.
+    """
     found, left = {}, dict(enumerate(ONE_BY_ONE))
     while left:
         copy, here, seen = copied(tmp_path_factory.mktemp("one")), [], set()
@@ -323,11 +399,16 @@ def one_by_one(tmp_path_factory):
         kept, report = run_contracts(copy)
         assert not kept
         shown = set(refused(report))
-        found |= {i: {(f"surefoot.{ONE_BY_ONE[i][0]}", each) for each in ONE_BY_ONE[i][2]} <= shown for i in here}
+        found |= {
+            i: {(f"surefoot.{ONE_BY_ONE[i][0]}", each) for each in ONE_BY_ONE[i][2]} <= shown
+            for i in here
+        }
     return found
 
 
-@pytest.mark.parametrize("i", range(len(ONE_BY_ONE)), ids=[f"{name}-{line}" for name, line, _ in ONE_BY_ONE])
+@pytest.mark.parametrize(
+    "i", range(len(ONE_BY_ONE)), ids=[f"{name}-{line}" for name, line, _ in ONE_BY_ONE]
+)
 def test_one_planted_import_is_refused(one_by_one, i):
     assert one_by_one[i]
 
@@ -337,13 +418,17 @@ def test_two_files_of_one_folder_that_import_each_other_are_refused(copy):
         plant(copy, f"{folder}.new_one", f"import surefoot.{folder}.new_other")
         plant(copy, f"{folder}.new_other", f"def late():\n    import surefoot.{folder}.new_one")
     _, report = run_contracts(copy)
-    found = set(re.findall(r"^No cycles are allowed in surefoot\.([\w.]+)\.$", report, re.MULTILINE))
+    found = set(
+        re.findall(r"^No cycles are allowed in surefoot\.([\w.]+)\.$", report, re.MULTILINE)
+    )
     assert found == set(folders(copy))
 
 
 @pytest.mark.parametrize("verifier", VERIFIERS)
 def test_the_verifier_imports_the_standard_library_alone(copy, verifier):
-    """Each of our packages is refused by its contract; a library, and a new file beside it, by the table."""
+    """Each of our packages is refused by its contract; a library, and a new file beside it, by
+    the table.
+    """
     ours = {f"surefoot.{package}" for layer in LAYERS for package in layer if package != "audit"}
     beside = ("guard_ledger", "ledger", "premises", "records", "watchdog")
     ours |= {f"surefoot.audit.{name}" for name in beside} | {"surefoot"}
@@ -360,6 +445,11 @@ def test_the_verifier_imports_the_standard_library_alone(copy, verifier):
 
 
 def test_an_import_by_a_computed_name_is_noticed(copy):
-    plant(copy, "agents.new_file", "from importlib import import_module", "import_module('surefoot.' + 'worlds')")
+    plant(
+        copy,
+        "agents.new_file",
+        "from importlib import import_module",
+        "import_module('surefoot.' + 'worlds')",
+    )
     plant(copy, "bounds.new_file", "def late():\n    return __import__('numba')")
     assert computed(copy) == {*DYNAMIC, "agents.new_file", "bounds.new_file"}

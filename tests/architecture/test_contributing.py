@@ -1,7 +1,9 @@
-"""CONTRIBUTING.md is true: its recipes are followed to the letter in a copy of the package, and its index is complete.
+"""CONTRIBUTING.md is true: its recipes are followed to the letter in a copy of the package, and its
+index is complete.
 
-A block `python file=...` is a new file below src/surefoot; a block `diff file=...` adds its + lines after the one line
-that stands before them. Nothing else is done, and the new agent, world, log method and claim are there.
+A block `python file=...` is a new file below src/surefoot; a block `diff file=...` adds its + lines
+after the one line that stands before them. Nothing else is done, and the new agent, world, log
+method and claim are there.
 """
 
 import json
@@ -55,7 +57,8 @@ world = sf.world("coins", H=2)
 tried = json.loads(run("try", "coins", "--agent", "random-actions", "--episodes", 20, "--json"))
 run("logs", "example", "trap", "--episodes", 300, "--out", here / "log.parquet")
 method = ("--method", "most-common", "--reward-range", 0, 1)
-learnt = json.loads(run("baseline", here / "log.parquet", *method, "--out", here / "b.npz", "--json"))
+answer = run("baseline", here / "log.parquet", *method, "--out", here / "b.npz", "--json")
+learnt = json.loads(answer)
 run("run", here / "study.toml", "--out", here / "out", "--jobs", 1)
 verdict = judge(read_results(here / "out"))[0]
 print(json.dumps({
@@ -70,8 +73,12 @@ print(json.dumps({
 
 
 def overlay(place):
-    """The package as links to its files, so that what is compiled already is found; what is edited becomes a file."""
-    shutil.copytree(SOURCE, place, copy_function=os.symlink, ignore=shutil.ignore_patterns("__pycache__"))
+    """The package as links to its files, so that what is compiled already is found; what is
+    edited becomes a file.
+    """
+    shutil.copytree(
+        SOURCE, place, copy_function=os.symlink, ignore=shutil.ignore_patterns("__pycache__")
+    )
     compiled = SOURCE / "kernels" / "__pycache__"
     if compiled.is_dir():
         (place / "kernels" / "__pycache__").symlink_to(compiled)
@@ -119,7 +126,9 @@ print(json.dumps({
     "control": refused("try", "trap", "--episodes", 1),
     "random-actions": refused("try", "trap", "--agent", "random-actions", "--episodes", 1),
     "coins": refused("try", "coins", "--episodes", 1),
-    "most-common": refused("baseline", here / "log.parquet", "--method", "most-common", "--reward-range", 0, 1),
+    "most-common": refused(
+        "baseline", here / "log.parquet", "--method", "most-common", "--reward-range", 0, 1
+    ),
     "random-regrets": refused("run", here / "study.toml", "--out", here / "out", "--jobs", 1),
 }))
 """
@@ -140,7 +149,9 @@ def seen(tmp_path, blocks, script=SCRIPT, study=STUDY):
 
 def test_the_recipes_can_be_followed(tmp_path):
     blocks = BLOCK.findall(PAGE)
-    assert [name for kind, name, _ in blocks if kind == "diff"] == [  # one registration each; a claim has a judge, too
+    assert [
+        name for kind, name, _ in blocks if kind == "diff"
+    ] == [  # one registration each; a claim has a judge, too
         "rivals/registry.py",
         "worlds/registry.py",
         "logs/methods/__init__.py",
@@ -159,13 +170,20 @@ def test_the_recipes_can_be_followed(tmp_path):
 
 
 def test_without_its_registration_nothing_is_there(tmp_path):
-    """The control: with all new files and no registration each name is unknown; and a claim needs a judge as well."""
+    """The control: with all new files and no registration each name is unknown; and a claim
+    needs a judge as well.
+    """
     left_out = {
         *("rivals/registry.py", "worlds/registry.py", "logs/methods/__init__.py"),
         "studies/analysis/claims.py",  # the judge; the claim itself is registered
     }
     study = STUDY.replace('"coins", H = 3', '"trap"').replace('"random-actions"', '"stepmix"')
-    told = seen(tmp_path, [block for block in BLOCK.findall(PAGE) if block[1] not in left_out], WITHOUT, study)
+    told = seen(
+        tmp_path,
+        [block for block in BLOCK.findall(PAGE) if block[1] not in left_out],
+        WITHOUT,
+        study,
+    )
     assert told.returncode == 0, told.stderr
     found = json.loads(told.stdout.splitlines()[-1])
     assert found.pop("control") == 0
@@ -176,19 +194,43 @@ def test_without_its_registration_nothing_is_there(tmp_path):
 
 
 def test_the_new_files_pass_the_checks(tmp_path):
-    """What the page shows is written as we write: ruff has nothing to say, nor have the import contracts."""
+    """What the page shows is written as we write: ruff has nothing to say, nor have the import
+    contracts.
+    """
     place = tmp_path / "surefoot"
     shutil.copytree(SOURCE, place, ignore=shutil.ignore_patterns("__pycache__"))
     follow(place, BLOCK.findall(PAGE))
     for command in (["check"], ["format", "--check"]):
         new = [str(place / name) for kind, name, _ in BLOCK.findall(PAGE) if kind == "python"]
-        ruff = [sys.executable, "-m", "ruff", *command, "--no-cache", "--config", str(ROOT / "pyproject.toml"), *new]
+        ruff = [
+            sys.executable,
+            "-m",
+            "ruff",
+            *command,
+            "--no-cache",
+            "--config",
+            str(ROOT / "pyproject.toml"),
+            *new,
+        ]
         told = subprocess.run(ruff, capture_output=True, text=True, check=False)
         assert told.returncode == 0, told.stdout + told.stderr
     code = "from importlinter.cli import lint_imports_command as run; run()"
-    lint = [sys.executable, "-c", code, "--no-cache", "--no-logo", "--config", str(ROOT / "pyproject.toml")]
+    lint = [
+        sys.executable,
+        "-c",
+        code,
+        "--no-cache",
+        "--no-logo",
+        "--config",
+        str(ROOT / "pyproject.toml"),
+    ]
     told = subprocess.run(
-        lint, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False
+        lint,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert told.returncode == 0, told.stdout
 
@@ -208,7 +250,10 @@ def test_the_index_names_every_file_of_tests():
     named = {path for _, pattern in rows for path in ROOT.glob(pattern)}
     files = set((ROOT / "tests").rglob("test_*.py"))
     assert sorted(path.relative_to(ROOT).as_posix() for path in files - named) == []
-    assert list(indexed("| subject | tests |\n|---|---|\n| a | `b/` `c.py` |")) == [("a", "b/**/*.py"), ("a", "c.py")]
+    assert list(indexed("| subject | tests |\n|---|---|\n| a | `b/` `c.py` |")) == [
+        ("a", "b/**/*.py"),
+        ("a", "c.py"),
+    ]
 
 
 def test_every_make_target_that_the_page_names_is_there():

@@ -1,4 +1,6 @@
-"""The kept list of faults stays fit for use: each can still be planted, and the tests named are there."""
+"""The kept list of faults stays fit for use: each can still be planted, and the tests named are
+there.
+"""
 
 import ast
 import importlib.util
@@ -28,13 +30,19 @@ def test_there_are_at_least_25_and_no_two_alike():
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_it_can_be_planted(fault):
-    """The line is still there, once; the file with the fault in it is still Python; and it names tests that exist."""
+    """The line is still there, once; the file with the fault in it is still Python; and it names
+    tests that exist.
+    """
     ast.parse(RUN.planted(fault))
     assert fault.tests
     for test in fault.tests:
         path, _, function = test.partition("::")
         assert (ROOT / path).is_file(), path
-        defined = {node.name for node in ast.walk(ast.parse((ROOT / path).read_text())) if hasattr(node, "name")}
+        defined = {
+            node.name
+            for node in ast.walk(ast.parse((ROOT / path).read_text()))
+            if hasattr(node, "name")
+        }
         assert not function or function.partition("[")[0] in defined, test
 
 

@@ -16,7 +16,9 @@ SOURCE = Path(sf.__file__).parent
 
 @pytest.mark.parametrize("package", [sf, kernels])
 def test_every_name_of_the_stub_is_served(package):
-    """The stub is all that is read: a name in it that its module does not have would be found by users alone."""
+    """The stub is all that is read: a name in it that its module does not have would be found by
+    users alone.
+    """
     assert package.__all__
     for name in package.__all__:
         assert getattr(package, name) is not None
@@ -25,7 +27,9 @@ def test_every_name_of_the_stub_is_served(package):
 
 
 def test_no_public_name_hides_a_module():
-    """Importing `surefoot.x` sets the attribute x: a function of that name would come and go with import order."""
+    """Importing `surefoot.x` sets the attribute x: a function of that name would come and go
+    with import order.
+    """
     modules = {module.name for module in pkgutil.iter_modules([str(SOURCE)])}
     assert modules
     assert not modules & set(sf.__all__)
@@ -46,7 +50,12 @@ def trees():
 
 
 def test_no_global_randomness_and_no_catch_all_arguments():
-    checked_by_name = {"freeze", "world", "build", "command"}  # fields; sizes of a family, refused if unknown; options
+    checked_by_name = {
+        "freeze",
+        "world",
+        "build",
+        "command",
+    }  # fields; sizes of a family, refused if unknown; options
     found = []
     for path, tree in trees():
         for node in ast.walk(tree):
@@ -54,13 +63,19 @@ def test_no_global_randomness_and_no_catch_all_arguments():
             drawn = isinstance(above, ast.Attribute) and ast.unparse(above) == "np.random"
             if drawn and node.attr not in ("Generator", "SeedSequence", "Philox", "default_rng"):
                 found.append(f"{path}:{node.lineno} np.random.{node.attr}")
-            if isinstance(node, ast.FunctionDef) and node.args.kwarg is not None and node.name not in checked_by_name:
+            if (
+                isinstance(node, ast.FunctionDef)
+                and node.args.kwarg is not None
+                and node.name not in checked_by_name
+            ):
                 found.append(f"{path}:{node.lineno} **{node.args.kwarg.arg}")
     assert found == []
 
 
 def test_every_kernel_refuses_to_allocate():
-    """`_nrt=False` is what makes "nothing is allocated in the loop" more than a hope: numba refuses to compile it."""
+    """`_nrt=False` is what makes "nothing is allocated in the loop" more than a hope: numba
+    refuses to compile it.
+    """
     import numpy as np
     from numba.core.errors import NumbaError
 

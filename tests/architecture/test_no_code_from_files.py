@@ -1,4 +1,6 @@
-"""Nothing of ours runs what a file says: no pickles, nothing evaluated, no shell. Found by walking syntax trees."""
+"""Nothing of ours runs what a file says: no pickles, nothing evaluated, no shell. Found by
+walking syntax trees.
+"""
 
 import ast
 from pathlib import Path
@@ -6,7 +8,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MODULES = {"pickle", "_pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "jsonpickle", "code", "runpy"}
+MODULES = {
+    "pickle",
+    "_pickle",
+    "cPickle",
+    "marshal",
+    "shelve",
+    "dill",
+    "cloudpickle",
+    "jsonpickle",
+    "code",
+    "runpy",
+}
 BUILTINS = {"eval", "exec", "compile", "__import__"}
 METHODS = {  # what is called of which library
     "joblib": {"load"},
@@ -19,7 +32,9 @@ METHODS = {  # what is called of which library
     "np": {"fromfile", "memmap"},
     "builtins": BUILTINS,
 }
-TEST = "test_"  # tests themselves run our own pages, and copy objects in memory as worker processes do
+TEST = (
+    "test_"  # tests themselves run our own pages, and copy objects in memory as worker processes do
+)
 
 
 def files():
@@ -40,7 +55,9 @@ def dotted(node):
 
 
 def aliases(tree):
-    """What a name that was imported stands for: `from joblib import load as l` makes l joblib.load."""
+    """What a name that was imported stands for: `from joblib import load as l` makes l
+    joblib.load.
+    """
     known = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -60,8 +77,15 @@ def imported(node):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):
         return [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
-    if isinstance(node, ast.Call) and dotted(node.func).split(".")[-1] in ("import_module", "importorskip"):
-        return [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+    if isinstance(node, ast.Call) and dotted(node.func).split(".")[-1] in (
+        "import_module",
+        "importorskip",
+    ):
+        return [
+            arg.value
+            for arg in node.args
+            if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
+        ]
     return []
 
 
@@ -80,7 +104,11 @@ def complaints(source):
                 yield line, f"import of {module}"
         if isinstance(node, ast.Name) and node.id in BUILTINS and isinstance(node.ctx, ast.Load):
             yield line, node.id
-        if isinstance(node, ast.keyword) and node.arg == "allow_pickle" and not is_false(node.value):
+        if (
+            isinstance(node, ast.keyword)
+            and node.arg == "allow_pickle"
+            and not is_false(node.value)
+        ):
             yield node.value.lineno, "allow_pickle"
         if isinstance(node, ast.keyword) and node.arg == "shell" and not is_false(node.value):
             yield node.value.lineno, "shell"
@@ -100,16 +128,27 @@ def complaints(source):
                 given = [word for word in node.keywords if word.arg == "allow_pickle"]
                 if not given:
                     yield line, f"{name} without allow_pickle=False"
-            if full[-1] in ("getoutput", "getstatusoutput", "create_subprocess_shell") or full[:2] == ["os", "execvp"]:
+            if full[-1] in ("getoutput", "getstatusoutput", "create_subprocess_shell") or full[
+                :2
+            ] == ["os", "execvp"]:
                 yield line, name
 
 
 def test_nothing_of_ours_runs_what_a_file_says():
     read = list(files())
     assert len(read) > 100
-    for must in ("src/surefoot/base/files.py", "tools/worlds_page.py", "benchmarks/run.py", "tests/conftest.py"):
+    for must in (
+        "src/surefoot/base/files.py",
+        "tools/worlds_page.py",
+        "benchmarks/run.py",
+        "tests/conftest.py",
+    ):
         assert ROOT / must in read
-    found = [f"{p.relative_to(ROOT)}:{line} {what}" for p in read for line, what in complaints(p.read_text())]
+    found = [
+        f"{p.relative_to(ROOT)}:{line} {what}"
+        for p in read
+        for line, what in complaints(p.read_text())
+    ]
     assert found == []
 
 

@@ -1,4 +1,6 @@
-"""The package as it is installed: built by `python -m build`, put into an empty environment, and run from there."""
+"""The package as it is installed: built by `python -m build`, put into an empty environment, and
+run from there.
+"""
 
 import email
 import json
@@ -29,7 +31,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LOWEST = tuple(int(part) for part in PROJECT["requires-python"].removeprefix(">=").split("."))
 CLASSIFIED = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if "Python :: 3." in line]
 COMPILED = {".pyc", ".nbi", ".nbc"}  # what Python and numba leave beside the sources
-# What is checked with the package in an empty environment: published values, and runs to the last bit.
+# What is checked with the package in an empty environment: published values, and runs to the last
+# bit.
 CHECKED = (
     "tests/conftest.py",
     "tests/data",
@@ -51,7 +54,8 @@ import json
 from importlib.resources import files
 import surefoot as sf
 from surefoot.studies.spec.library import GROUPS, packaged
-page = [files("surefoot.studies.report").joinpath(name).read_text() for name in ("page.html.jinja", "style.css")]
+report = files("surefoot.studies.report")
+page = [report.joinpath(name).read_text() for name in ("page.html.jinja", "style.css")]
 studies = [packaged(name).name for name in GROUPS["all"]]
 print(json.dumps([sf.__file__, sf.__version__, studies, [len(text) for text in page]]))
 """
@@ -59,18 +63,31 @@ print(json.dumps([sf.__file__, sf.__version__, studies, [len(text) for text in p
 
 def run(command, where, **more):
     """Run a command in a folder, without what this process adds to the search path."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "NUMBA_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "PYTEST", "NUMBA_"))
+    }
     return subprocess.run(
-        [str(part) for part in command], cwd=where, env={**kept, **more}, capture_output=True, text=True, check=False
+        [str(part) for part in command],
+        cwd=where,
+        env={**kept, **more},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The sdist, and the wheel that is built from it, by what `make setup` installed: no index is asked."""
+    """The sdist, and the wheel that is built from it, by what `make setup` installed: no index
+    is asked.
+    """
     out = tmp_path_factory.mktemp("dist")
     known = {} if "PYTHONPATH" not in os.environ else {"PYTHONPATH": os.environ["PYTHONPATH"]}
-    done = run([sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT], out, **known)
+    done = run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT], out, **known
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     (sdist,), (wheel,) = out.glob("*.tar.gz"), out.glob("*.whl")
     return sdist, wheel
@@ -96,9 +113,20 @@ def test_its_metadata_are_those_of_the_project(built):
         folder = where.rpartition("/")[0]
         about = email.message_from_string(wheel.read(where).decode())
         points = wheel.read(f"{folder}/entry_points.txt").decode()
-        licences = {name.rpartition("/")[2]: wheel.read(name) for name in wheel.namelist() if "/licenses/" in name}
-    assert (about["Name"], about["Version"], about["Requires-Python"]) == ("surefoot", sf.__version__, ">=3.11")
-    assert (about["License-Expression"], set(about.get_all("License-File"))) == ("MIT", set(PROJECT["license-files"]))
+        licences = {
+            name.rpartition("/")[2]: wheel.read(name)
+            for name in wheel.namelist()
+            if "/licenses/" in name
+        }
+    assert (about["Name"], about["Version"], about["Requires-Python"]) == (
+        "surefoot",
+        sf.__version__,
+        ">=3.11",
+    )
+    assert (about["License-Expression"], set(about.get_all("License-File"))) == (
+        "MIT",
+        set(PROJECT["license-files"]),
+    )
     assert licences["LICENSE"] == (ROOT / "LICENSE").read_bytes()
     assert about.get_all("Classifier") == PROJECT["classifiers"]
     assert "Description-Content-Type" in about
@@ -129,7 +157,18 @@ def installed(folder, wheel, python):
     done = run([python, "-m", "venv", "--without-pip", folder], folder.parent)
     assert done.returncode == 0, done.stderr
     mine = folder / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", mine, "install", "--quiet", "--no-index", "--no-deps", wheel]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        mine,
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+        wheel,
+    ]
     done = run(pip, folder.parent)
     assert done.returncode == 0, done.stderr
     return mine
@@ -139,7 +178,9 @@ def test_it_runs_from_an_environment_of_its_own(built, tmp_path):
     """Its libraries are those of this environment; the next test installs them, too."""
     python = installed(tmp_path / "env", built[1], sys.executable)
     alone = run([python, "-c", "import surefoot as sf; sf.world('trap')"], tmp_path)
-    assert "No module named" in alone.stderr  # the control: nothing of this environment is there by itself
+    assert (
+        "No module named" in alone.stderr
+    )  # the control: nothing of this environment is there by itself
     (site,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
     # A path in such a file is added as it is: what is installed in it for editing is not followed.
     (site / "libraries.pth").write_text(str(Path(np.__file__).parents[1]))
@@ -159,12 +200,16 @@ def test_it_runs_from_an_environment_of_its_own(built, tmp_path):
 
 @cache
 def candidates():
-    """Where each Python from the lowest version on may be: this one, those on the path, those of pyenv."""
+    """Where each Python from the lowest version on may be: this one, those on the path, those of
+    pyenv.
+    """
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
     found = {f"3.{sys.version_info.minor}": [Path(sys.executable)]}
     for path in (
-        path for folder in (*folders, *sorted(root.glob("versions/*/bin"))) for path in folder.glob("python3.*")
+        path
+        for folder in (*folders, *sorted(root.glob("versions/*/bin")))
+        for path in folder.glob("python3.*")
     ):
         minor = path.name.removeprefix("python3.")
         if minor.isdigit() and int(minor) >= LOWEST[1]:
@@ -176,7 +221,12 @@ def interpreter(version):
     """The first of them that runs and can make environments; None: a shim may lead nowhere."""
     code = "import ensurepip, sys; print(*sys.version_info[:2], sep='.')"
     return next(
-        (path for path in candidates()[version] if run([path, "-c", code], ROOT).stdout.strip() == version), None
+        (
+            path
+            for path in candidates()[version]
+            if run([path, "-c", code], ROOT).stdout.strip() == version
+        ),
+        None,
     )
 
 
@@ -188,7 +238,11 @@ def test_classifiers_begin_with_the_lowest_version_and_leave_none_out():
 @pytest.mark.full
 def test_every_version_that_is_named_is_on_this_machine():
     """Else `make test-full` did not test it, and the classifiers say more than anybody saw."""
-    assert [version for version in CLASSIFIED if version not in candidates() or interpreter(version) is None] == []
+    assert [
+        version
+        for version in CLASSIFIED
+        if version not in candidates() or interpreter(version) is None
+    ] == []
 
 
 @pytest.mark.full
@@ -199,10 +253,23 @@ def test_it_is_installed_with_its_libraries_and_works(version, built, tmp_path):
     if found is None:
         pytest.skip(f"none of {candidates()[version]} runs Python {version}")
     python = installed(tmp_path / "env", built[1], found)
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--only-binary", ":all:"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--quiet",
+        "--only-binary",
+        ":all:",
+    ]
     done = run([*pip, built[1], "pytest", "hypothesis", "mpmath"], tmp_path)
     if done.returncode and version not in CLASSIFIED:
-        pytest.skip(f"Python {version} is not named in the classifiers, and its libraries are not there: {done.stderr}")
+        pytest.skip(
+            f"Python {version} is not named in the classifiers, and its libraries are not there: "
+            f"{done.stderr}"
+        )
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "demo"
     folder.mkdir()
@@ -215,8 +282,9 @@ def test_it_is_installed_with_its_libraries_and_works(version, built, tmp_path):
         source, target = ROOT / name, copied / Path(name).relative_to("tests")
         target.parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
-    done = run([python, "-m", "pytest", "-q", "-m", "not full", "-c", ROOT / "pyproject.toml", "--rootdir", tmp_path,
-                "-p", "no:cacheprovider", copied], tmp_path)  # fmt: skip
+    options = ["-m", "not full", "-c", ROOT / "pyproject.toml", "--rootdir", tmp_path]
+    command = [python, "-m", "pytest", "-q", *options, "-p", "no:cacheprovider", copied]
+    done = run(command, tmp_path)
     assert done.returncode == 0, done.stdout[-3000:]
     assert " passed" in done.stdout
 
@@ -225,20 +293,31 @@ def test_it_is_installed_with_its_libraries_and_works(version, built, tmp_path):
 def imported(root=SOURCE):
     """What the package imports when its files are imported, and what it imports in functions."""
     found = re.findall(
-        r"^( *)(?:import|from) (\w+)", "\n".join(path.read_text() for path in root.rglob("*.py")), re.MULTILINE
+        r"^( *)(?:import|from) (\w+)",
+        "\n".join(path.read_text() for path in root.rglob("*.py")),
+        re.MULTILINE,
     )
     return {name for space, name in found if not space}, {name for space, name in found if space}
 
 
 def distributions(requirement):
-    """The names in a requirement: the distribution, and those of its own extras that stand for a module."""
+    """The names in a requirement: the distribution, and those of its own extras that stand for a
+    module.
+    """
     name, extras = re.match(r"([\w.-]+)(?:\[([\w,-]+)\])?", requirement).groups()
     return [name, *(extra for extra in (extras or "").split(",") if extra in MODULES)]
 
 
 def test_each_extra_imports_what_it_names():
-    ours = {name: list_ for name, list_ in PROJECT["optional-dependencies"].items() if name != "dev"}
-    named = {each for list_ in ours.values() for requirement in list_ for each in distributions(requirement)}
+    ours = {
+        name: list_ for name, list_ in PROJECT["optional-dependencies"].items() if name != "dev"
+    }
+    named = {
+        each
+        for list_ in ours.values()
+        for requirement in list_
+        for each in distributions(requirement)
+    }
     assert len(named) > 5
     at_once, later = imported()
     modules = {each: MODULES.get(each, each.replace("-", "_")) for each in named}
@@ -261,7 +340,9 @@ def test_the_licence_of_what_is_in_a_page_is_in_the_package():
     assert "DejaVu Sans" in page
     assert "studies/report/LICENSE_DEJAVU" in page
     mine = (SOURCE / "studies" / "report" / "LICENSE_DEJAVU").read_text()
-    assert mine == (Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "LICENSE_DEJAVU").read_text()
+    assert (
+        mine == (Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "LICENSE_DEJAVU").read_text()
+    )
 
 
 @pytest.mark.parametrize("family", ["DejaVu Sans", "STIXGeneral"])

@@ -1,6 +1,8 @@
-"""A test that draws at random says how often it errs, both ways: calls broken what is not, and lets pass what is.
+"""A test that draws at random says how often it errs, both ways: calls broken what is not, and lets
+pass what is.
 
-Every module of statistical tests, and those elsewhere that judge by chance, must speak of both in their docstrings.
+Every module of statistical tests, and those elsewhere that judge by chance, must speak of both in
+their docstrings.
 """
 
 import ast
@@ -10,7 +12,11 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-ELSEWHERE = ["agreement/test_blocks.py", "agreement/test_learn.py", "agreement/test_gymnasium_models.py"]
+ELSEWHERE = [
+    "agreement/test_blocks.py",
+    "agreement/test_learn.py",
+    "agreement/test_gymnasium_models.py",
+]
 MODULES = sorted((TESTS / "statistical").glob("test_*.py")) + [TESTS / name for name in ELSEWHERE]
 BOTH = {"false alarm": r"\bfalse[ -]alarms?\b", "miss": r"\bmiss(es|ed)?\b"}
 
@@ -18,7 +24,11 @@ BOTH = {"false alarm": r"\bfalse[ -]alarms?\b", "miss": r"\bmiss(es|ed)?\b"}
 def docstrings(source):
     """Of the module and of its tests, in lower case, each run of blanks a single one."""
     tree = ast.parse(source)
-    tests = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    tests = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
     texts = [ast.get_docstring(node) or "" for node in (tree, *tests)]
     return " ".join(" ".join(texts).lower().split())
 
@@ -31,7 +41,9 @@ def unsaid(source):
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_both_errors_are_stated(path):
-    assert unsaid(path.read_text()) == [], f"{path.relative_to(TESTS)}: say in a docstring how likely these errors are"
+    assert unsaid(path.read_text()) == [], (
+        f"{path.relative_to(TESTS)}: say in a docstring how likely these errors are"
+    )
 
 
 def test_there_are_modules_to_look_at():

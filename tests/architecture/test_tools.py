@@ -51,7 +51,9 @@ def loaded(name):
 
 @pytest.mark.parametrize("path", TOOLS, ids=lambda path: path.stem)
 def test_a_tool_finds_what_it_imports(path):
-    """Pages that take long to measure are not written by any test: their tools are loaded at least."""
+    """Pages that take long to measure are not written by any test: their tools are loaded at
+    least.
+    """
     module = loaded(path.stem)
     assert hasattr(module, "main") or hasattr(module, "page")
     assert module.__doc__.split()[0] in ("Write", "Measure")
@@ -74,12 +76,15 @@ def test_the_pages_of_a_reproduction_are_written(tmp_path, monkeypatch):
     page = (tmp_path / "pages" / "README.md").read_text()
     assert "| scenario | agent | violations per run |" in page
     rows = (tmp_path / "pages" / "tiny" / "trials.csv").read_text().splitlines()
-    assert rows[0].startswith("scenario,agent,trial,episodes,floor")  # the columns of the files that are kept
+    assert rows[0].startswith(
+        "scenario,agent,trial,episodes,floor"
+    )  # the columns of the files that are kept
     assert len(rows) == 1 + 3 * 2
     assert (tmp_path / "pages" / "tiny" / "report.html").exists()
     assert "(-0)" not in page
     assert "1 minutes" not in page
-    # Another study is added, and this one is left as it is, to the byte; then this one alone is written again.
+    # Another study is added, and this one is left as it is, to the byte; then this one alone is
+    # written again.
     before = {path.name: path.read_bytes() for path in (tmp_path / "pages" / "tiny").iterdir()}
     other = (tmp_path / "tiny.toml").read_text().replace('name = "tiny"', 'name = "other"')
     (tmp_path / "other.toml").write_text(other)
@@ -89,7 +94,9 @@ def test_the_pages_of_a_reproduction_are_written(tmp_path, monkeypatch):
     both = (tmp_path / "pages" / "README.md").read_text()
     assert list(tool.sections(both)) == ["tiny", "other"]
     assert tool.sections(both)["tiny"].strip() == tool.sections(page)["tiny"].strip()
-    assert {path.name: path.read_bytes() for path in (tmp_path / "pages" / "tiny").iterdir()} == before
+    assert {
+        path.name: path.read_bytes() for path in (tmp_path / "pages" / "tiny").iterdir()
+    } == before
     (tmp_path / "pages" / "tiny" / "left-over.png").write_text("of a figure that is drawn no more")
     monkeypatch.setattr(sys, "argv", ["reproduction.py", str(tmp_path / "results")])
     tool.main()
@@ -98,7 +105,9 @@ def test_the_pages_of_a_reproduction_are_written(tmp_path, monkeypatch):
 
 
 def test_what_got_slower_is_named():
-    """The kept table of the benchmarks: times by a yardstick, the rest as it is, each row with its own tolerance."""
+    """The kept table of the benchmarks: times by a yardstick, the rest as it is, each row with
+    its own tolerance.
+    """
     spec = importlib.util.spec_from_file_location("kept", ROOT / "benchmarks" / "kept.py")
     kept = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(kept)
@@ -126,9 +135,16 @@ def test_what_got_slower_is_named():
     found = kept.slower(now, before)
     assert [slower.name for slower in found] == ["ours", "loop | small"]  # the worst first
     assert "50% more than kept" in str(found[1])
-    assert kept.slower(now, {"loop | small": kept.Kept(0.002, 0.6)}) == []  # control: the tolerance decides
-    assert kept.not_compared(rows, now, before) == ["broken | small", "cold start | small"]  # none goes unseen
-    assert kept.not_compared([*rows, row("loop", 1.0)], now, before)[-1] == "loop | small"  # two rows of one name
+    assert (
+        kept.slower(now, {"loop | small": kept.Kept(0.002, 0.6)}) == []
+    )  # control: the tolerance decides
+    assert kept.not_compared(rows, now, before) == [
+        "broken | small",
+        "cold start | small",
+    ]  # none goes unseen
+    assert (
+        kept.not_compared([*rows, row("loop", 1.0)], now, before)[-1] == "loop | small"
+    )  # two rows of one name
     assert kept.not_measured(rows, before) == ["gone"]
     after = kept.updated(now, before)
     assert kept.not_compared(rows, now, after) == ["broken | small"]

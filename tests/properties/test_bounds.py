@@ -1,7 +1,9 @@
-"""The paper's bounds: V_low <= V^pi and V* <= V_up, and what else must hold of them for any table of counts.
+"""The paper's bounds: V_low <= V^pi and V* <= V_up, and what else must hold of them for any table
+of counts.
 
-Hypothesis runs derandomised and drawn counts have fixed seeds, so every test here is deterministic. Each guard of the
-promise has a control beside it that must fail: the bonus left out, or the misprint of Eq. Xd.
+Hypothesis runs derandomised and drawn counts have fixed seeds, so every test here is deterministic.
+Each guard of the promise has a control beside it that must fail: the bonus left out, or the
+misprint of Eq. Xd.
 """
 
 from itertools import product
@@ -22,10 +24,15 @@ ROUNDING = 1e-12
 
 @st.composite
 def tables(draw, smallest=0):
-    """A problem, a policy and ANY table of counts: untried pairs, a few visits and 10^8 of them side by side."""
+    """A problem, a policy and ANY table of counts: untried pairs, a few visits and 10^8 of them
+    side by side.
+    """
     S, A, H = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(1, 4))
     visits = st.one_of(
-        st.just(smallest), st.integers(smallest, 10), st.integers(smallest, 10**5), st.integers(10**5, 10**8)
+        st.just(smallest),
+        st.integers(smallest, 10),
+        st.integers(smallest, 10**5),
+        st.integers(10**5, 10**8),
     )
     n_sas = draw(hnp.arrays(np.int64, (H, S, A, S), elements=visits))
     r = draw(hnp.arrays(np.float64, (H, S, A), elements=st.floats(0.0, 1.0, allow_subnormal=False)))
@@ -41,18 +48,23 @@ def splices(model, bounds, pi_b):
     return [sf.splice(pi_b, pi_bar, h0) for h0 in range(model.H + 1)]
 
 
-# ---- Any table ------------------------------------------------------------------------------------------------------
+# ---- Any table -----------------------------------------------------------------------------------
 
 
 @examples
 @given(tables(), st.sampled_from([1.0, 0.01, 0.0]), st.sampled_from([0.5, 0.05, 1e-9]))
 def test_bounds_are_in_order_and_in_range(table, scale, delta):
-    """0 <= V_low <= V_up <= H at every state and step, for pi_bar, every splice, and in the kernel's plans."""
+    """0 <= V_low <= V_up <= H at every state and step, for pi_bar, every splice, and in the
+    kernel's plans.
+    """
     problem, counts, pi_b = table
     bounds = sf.Bernstein(scale)
     agent = sf.StepMix(problem, pi_b, 0.0, delta=delta, bounds=bounds)
     model = sf.Model(problem, counts, agent.delta_prime)
-    for values in [bounds.optimistic(model), *(bounds.evaluate(model, pi) for pi in splices(model, bounds, pi_b))]:
+    for values in [
+        bounds.optimistic(model),
+        *(bounds.evaluate(model, pi) for pi in splices(model, bounds, pi_b)),
+    ]:
         assert (values.V_low >= 0).all()
         assert (values.V_low <= values.V_up + ROUNDING).all()
         assert (values.V_up <= problem.H + ROUNDING).all()
@@ -77,7 +89,8 @@ def test_untried_pairs_are_worth_anything(table, scale):
         Q_up, Q_low = bounds.q_bounds(model, h, V_up, V_low)
         assert np.isfinite(Q_up).all() and np.isfinite(Q_low).all()
         assert (Q_up[:, 0] == H).all() and (Q_low[:, 0] == 0).all()
-    # The kernel: the optimistic policy takes the untried action (the first of those at H); nothing is proved.
+    # The kernel: the optimistic policy takes the untried action (the first of those at H); nothing
+    # is proved.
     for untried in (sf.Counts(n_sas), sf.Counts.zeros(problem)):
         plan = sf.BPIUCBVI(problem, bounds=bounds).plan(untried)
         assert (plan.upper, plan.lower) == (H, 0.0)
@@ -85,16 +98,21 @@ def test_untried_pairs_are_worth_anything(table, scale):
 
 
 def test_one_visit_is_not_none():
-    """Control: with a bonus of zero a single visit is believed, so the test above is about n = 0 and nothing else."""
+    """Control: with a bonus of zero a single visit is believed, so the test above is about n = 0
+    and nothing else.
+    """
     problem = sf.Problem(np.full((2, 2, 2), 0.5))
     n_sas = np.zeros((2, 2, 2, 2), dtype=int)
     n_sas[..., 0] = 1
     plan = sf.BPIUCBVI(problem, bounds=sf.Bernstein(0.0)).plan(sf.Counts(n_sas))
-    assert (plan.upper, plan.lower) == (pytest.approx(1.0, abs=1e-11), pytest.approx(1.0, abs=1e-11))
+    assert (plan.upper, plan.lower) == (
+        pytest.approx(1.0, abs=1e-11),
+        pytest.approx(1.0, abs=1e-11),
+    )
     assert plan.lower < 1.0 < plan.upper  # by 1e-12 H: directed rounding
 
 
-# ---- An estimate that is the truth -----------------------------------------------------------------------------------
+# ---- An estimate that is the truth ---------------------------------------------------------------
 
 
 @examples
@@ -114,7 +132,7 @@ def test_an_estimate_without_error_is_enclosed(table, scale):
     np.testing.assert_allclose(exact.V_up, V, atol=ROUNDING * problem.H, rtol=0)
 
 
-# ---- The promise: bounds from data of the true world ----------------------------------------------------------------
+# ---- The promise: bounds from data of the true world ---------------------------------------------
 
 CASES = list(product(range(12), (10**4, 10**5, 10**6, 10**7, 10**8)))
 
@@ -133,16 +151,25 @@ def broken_promises(seed, episodes, counts_of, scale=1.0):
     world, pi_b, counts = middle_of_a_run(seed, episodes, counts_of)
     bounds = sf.Bernstein(scale)
     agent = sf.StepMix(world.problem, pi_b, 0.0, delta=DELTA, bounds=bounds)
-    model, plan, best = sf.Model(world.problem, counts, agent.delta_prime), agent.plan(counts), sf.solve(world)
+    model, plan, best = (
+        sf.Model(world.problem, counts, agent.delta_prime),
+        agent.plan(counts),
+        sf.solve(world),
+    )
     broken = set()
     for h0, pi in enumerate(splices(model, bounds, pi_b)):
         V, values = sf.policy_value(world, pi), bounds.evaluate(model, pi)
         if plan.candidates[h0] > V[0, world.s1] + ROUNDING or (values.V_low > V + ROUNDING).any():
             broken.add("V_low <= V^pi")
         # V_up of a splice covers pi_b up to h0 and then the BEST there is.
-        if (values.V_up < sf.policy_value(world, sf.splice(pi_b, best.policy, h0)) - ROUNDING).any():
+        if (
+            values.V_up < sf.policy_value(world, sf.splice(pi_b, best.policy, h0)) - ROUNDING
+        ).any():
             broken.add("V_up >= V*")
-    if plan.upper < best.value - ROUNDING or (bounds.optimistic(model).V_up < best.V - ROUNDING).any():
+    if (
+        plan.upper < best.value - ROUNDING
+        or (bounds.optimistic(model).V_up < best.V - ROUNDING).any()
+    ):
         broken.add("V_up >= V*")
     return broken, (plan.candidates > 0).mean()
 
@@ -150,9 +177,9 @@ def broken_promises(seed, episodes, counts_of, scale=1.0):
 def test_the_bounds_hold_in_the_true_world(counts_of):
     """V_low <= V^pi for every splice, V* <= V_up. Fixed seeds: deterministic.
 
-    For fresh seeds: a false alarm has probability at most delta = 0.1 a case by the theorem, and in truth far less,
-    because the bounds are loose. A version without a bonus is missed with probability zero for all practical purposes
-    (see the control: it breaks most of the 60 cases).
+    For fresh seeds: a false alarm has probability at most delta = 0.1 a case by the theorem, and in
+    truth far less, because the bounds are loose. A version without a bonus is missed with
+    probability zero for all practical purposes (see the control: it breaks most of the 60 cases).
     """
     meant_something = []
     for seed, episodes in CASES:
@@ -196,7 +223,9 @@ def test_the_misprint_is_not_a_lower_bound(counts_of):
 
 
 def test_pooled_bounds_hold_in_a_stationary_world(counts_of):
-    """The same promise with counts pooled over steps. Fixed seeds: deterministic; error rates as above."""
+    """The same promise with counts pooled over steps. Fixed seeds: deterministic; error rates as
+    above.
+    """
     for seed, episodes in product(range(8), (10**5, 10**7)):
         world = sf.random_mdp(3, 3, 3, seed, stationary=True)
         pi_b = sf.boltzmann(sf.solve(world).Q, 5.0)
@@ -205,11 +234,14 @@ def test_pooled_bounds_hold_in_a_stationary_world(counts_of):
         plan, bounds = agent.plan(counts), sf.Bernstein()
         model = sf.Model(world.problem, counts, agent.delta_prime)
         V = [sf.policy_value(world, pi)[0, world.s1] for pi in splices(model, bounds, pi_b)]
-        assert (plan.candidates <= np.array(V) + ROUNDING).all() and plan.upper >= sf.solve(world).value
+        assert (plan.candidates <= np.array(V) + ROUNDING).all() and plan.upper >= sf.solve(
+            world
+        ).value
 
 
 def test_pooled_bounds_fail_where_steps_differ(counts_of):
-    """Control: state 0 leads to itself at step 1 and to state 1 at step 2, and only state 0 pays at step 4: worth 0.
+    """Control: state 0 leads to itself at step 1 and to state 1 at step 2, and only state 0 pays at
+    step 4: worth 0.
 
     Pooled, each lead is followed by half of the visits, and an eighth of the reward is "certified".
     """

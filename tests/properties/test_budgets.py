@@ -1,6 +1,8 @@
-"""The switch of a budget, and the account it reads: against a rule that decides episode by episode, in exact fractions.
+"""The switch of a budget, and the account it reads: against a rule that decides episode by episode,
+in exact fractions.
 
-Hypothesis runs derandomised here, and the simulations have fixed seeds: deterministic, no error rates.
+Hypothesis runs derandomised here, and the simulations have fixed seeds: deterministic, no error
+rates.
 """
 
 import math
@@ -22,14 +24,16 @@ H = 4
 ONE_BY_ONE = 60  # episodes that are replayed one by one
 
 
-# ---- The rule, as it is written -------------------------------------------------------------------------------------
+# ---- The rule, as it is written ------------------------------------------------------------------
 
 
 def may_play(account, L, v_b, floor):
     """sum of past entries + L + N_b v_b >= floor k, for the episode that comes next."""
     N_b, N, total = (int(number) for number in account)
     worth = Fraction(math.floor(Fraction(L) * REWARD_UNITS), REWARD_UNITS)
-    return Fraction(total, REWARD_UNITS) + worth + N_b * Fraction(v_b) >= Fraction(floor) * (N_b + N + 1)
+    return Fraction(total, REWARD_UNITS) + worth + N_b * Fraction(v_b) >= Fraction(floor) * (
+        N_b + N + 1
+    )
 
 
 def after(account, explores, entry, episodes=1):
@@ -52,7 +56,10 @@ def assert_lasts(account, L, v_b, floor):
         assert switch(then, L, v_b, floor).explores == now.explores
     if now.max_episodes is not None:
         assert now.max_episodes >= 1
-        assert may_play(after(account, now.explores, L, now.max_episodes), L, v_b, floor) != now.explores
+        assert (
+            may_play(after(account, now.explores, L, now.max_episodes), L, v_b, floor)
+            != now.explores
+        )
     return now
 
 
@@ -100,23 +107,36 @@ def test_at_an_equality_the_explorer_plays(episodes, eighths, baseline_episodes)
 @examples
 @given(st.integers(1, 1000), st.integers(1, 8 * H))
 def test_an_equality_is_waited_for(adds, takes):
-    """From nothing, the baseline earns in eighths until the sum is reached, exactly where it divides."""
+    """From nothing, the baseline earns in eighths until the sum is reached, exactly where it
+    divides.
+    """
     now = assert_lasts([0, 0, 0], H - takes / 8, H + adds / 8, float(H))
     assert now == (False, -(-takes // adds), 0.0)
 
 
 @pytest.mark.parametrize("episodes", [1, 10**6, 10**12])
 def test_one_unit_in_the_last_place_decides(episodes):
-    """An explorer at the floor may play if nothing is owed. What a baseline owes that is below by 2^-54 a rounded sum
-    would not see."""
+    """An explorer at the floor may play if nothing is owed. What a baseline owes that is below by
+    2^-54 a rounded sum would not see.
+    """
     assert switch([episodes, 0, 0], 0.5, 0.5, 0.5) == (True, None, 0.0)
-    assert switch([episodes, 0, 0], 0.5, math.nextafter(0.5, 0.0), 0.5) == (False, None, -episodes * 2.0**-54)
-    assert switch([episodes, 0, 0], 0.5, math.nextafter(0.5, 1.0), 0.5) == (True, None, episodes * 2.0**-53)
+    assert switch([episodes, 0, 0], 0.5, math.nextafter(0.5, 0.0), 0.5) == (
+        False,
+        None,
+        -episodes * 2.0**-54,
+    )
+    assert switch([episodes, 0, 0], 0.5, math.nextafter(0.5, 1.0), 0.5) == (
+        True,
+        None,
+        episodes * 2.0**-53,
+    )
     assert switch([episodes, 1, 2**19 - 1], 0.5, 0.5, 0.5) == (False, None, -(2.0**-20))
 
 
 def test_a_value_that_is_rounded_to_below_the_floor_costs():
-    """Entries are rounded down: a floor between two multiples of 2^-20 is not reached by a value equal to it."""
+    """Entries are rounded down: a floor between two multiples of 2^-20 is not reached by a value
+    equal to it.
+    """
     floor = 1 / 3
     assert switch([0, 0, 0], floor, floor, floor) == (False, None, 0.0)
     assert switch([0, 0, 0], floor, 1.0, floor) == (False, 1, 0.0)
@@ -135,7 +155,7 @@ def test_a_lower_value_below_zero_never_plays_longer_than_its_entries_allow(acco
         assert may_play(last, 0.0, v_b, floor)
 
 
-# ---- The agents, driven ---------------------------------------------------------------------------------------------
+# ---- The agents, driven --------------------------------------------------------------------------
 
 
 def budget_agents(name, replan):
@@ -146,12 +166,22 @@ def budget_agents(name, replan):
     own = sf.BudgetExploration(world.problem, world.baseline, world.suggested_floor, **shared)
     shared["baseline_value"] = v_b
     yield world, own
-    yield world, sf.BudgetExploration(world.problem, world.baseline, world.suggested_floor, **shared)
     yield (
         world,
-        sf.ConservativeUCBVI(world.problem, world.baseline, world.suggested_floor, learner=bpi, **shared),
+        sf.BudgetExploration(world.problem, world.baseline, world.suggested_floor, **shared),
     )
-    yield world, sf.ConservativeUCBVI(world.problem, world.baseline, world.suggested_floor, episodes=500, **shared)
+    yield (
+        world,
+        sf.ConservativeUCBVI(
+            world.problem, world.baseline, world.suggested_floor, learner=bpi, **shared
+        ),
+    )
+    yield (
+        world,
+        sf.ConservativeUCBVI(
+            world.problem, world.baseline, world.suggested_floor, episodes=500, **shared
+        ),
+    )
 
 
 def spied_plans(monkeypatch, agent, play):
@@ -172,10 +202,14 @@ def spied_plans(monkeypatch, agent, play):
 @pytest.mark.parametrize("simulate", [sf.simulate, sf.simulate_reference])
 @pytest.mark.parametrize("replan", [0.0, 0.1])
 def test_every_episode_played_by_the_explorer_was_allowed(monkeypatch, replan, simulate):
-    """Played by each of the loops: who played each episode is what the rule says of that episode, with the L of the
-    plan in force; the account is the sum of what was entered, and is what the run ends with."""
+    """Played by each of the loops: who played each episode is what the rule says of that episode,
+    with the L of the plan in force; the account is the sum of what was entered, and is what the run
+    ends with.
+    """
     for world, agent in budget_agents("trap", replan):
-        run, made = spied_plans(monkeypatch, agent, lambda w=world, a=agent: simulate(w, a, 100, seed=1))
+        run, made = spied_plans(
+            monkeypatch, agent, lambda w=world, a=agent: simulate(w, a, 100, seed=1)
+        )
         ends = [episodes for episodes, _, _ in made[1:]] + [100]
         account = [0, 0, 0]
         for (start, held, plan), end in zip(made, ends, strict=True):
@@ -196,7 +230,9 @@ def test_every_episode_played_by_the_explorer_was_allowed(monkeypatch, replan, s
 
 
 def test_the_shell_keeps_the_same_account():
-    """`Learner`, stopped and resumed from a file amid a plan, ends with the account of one never stopped."""
+    """`Learner`, stopped and resumed from a file amid a plan, ends with the account of one never
+    stopped.
+    """
     world = sf.world("trap")
     agent = sf.BudgetExploration(world.problem, world.baseline, 0.6, baseline_value=0.685)
     accounts_seen = []
@@ -208,7 +244,9 @@ def test_the_shell_keeps_the_same_account():
                 learner = sf.Learner(agent, seed=3, counts=sf.Counts.from_arrays("memory", arrays))
             plan = learner.begin()
             before = learner.counts.account.copy()
-            assert may_play(before, plan.grounds.proposal.lower, 0.685, 0.6) == (plan.source == "optimistic")
+            assert may_play(before, plan.grounds.proposal.lower, 0.685, 0.6) == (
+                plan.source == "optimistic"
+            )
             for h in range(world.H):
                 a = learner.act()
                 learner.observe(int(rng.choice(world.S, p=world.P[h, learner.state, a])))
@@ -221,7 +259,7 @@ def test_the_shell_keeps_the_same_account():
     assert accounts_seen[0][1] > 0
 
 
-# ---- The account ----------------------------------------------------------------------------------------------------
+# ---- The account ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -282,8 +320,9 @@ def test_accounts_of_different_baselines_are_not_merged(problem):
 
 
 def test_nor_are_entries_of_the_explorer_alone(problem):
-    """An entry is of the rewards it was certified by, and the fingerprint says which. An account without an episode of
-    the baseline holds such entries all the same."""
+    """An entry is of the rewards it was certified by, and the fingerprint says which. An account
+    without an episode of the baseline holds such entries all the same.
+    """
     mine, its = with_account(problem, "mine", [3, 1, 5]), with_account(problem, "its", [0, 2, 7])
     with pytest.raises(sf.InvalidCounts, match="accounts of two agents"):
         mine.merge(its)
@@ -316,7 +355,9 @@ def test_saved_and_loaded(problem, tmp_path):
 def test_pooling_keeps_it():
     world = sf.world("trap-pit", H=2)
     counts = sf.Counts.zeros(world.problem)
-    counts.add(sf.Episode([0, 0, 1], [0, 1], entry=0.5)).add(sf.Episode([0, 0, 1], [0, 1], [0.5, 0.5], True, 0.5))
+    counts.add(sf.Episode([0, 0, 1], [0, 1], entry=0.5)).add(
+        sf.Episode([0, 0, 1], [0, 1], [0.5, 0.5], True, 0.5)
+    )
     assert counts.pool().account.tolist() == [1, 1, 2**19]
     assert counts.pool().copy().account.tolist() == [1, 1, 2**19]
 
@@ -357,10 +398,16 @@ def test_accounts_that_are_none(problem, account, says):
 
 
 def test_the_largest_entries_are_let_in(problem):
-    assert with_account(problem, None, [0, 3, 3 * 2 * 2**20]).account.tolist() == [0, 3, 3 * 2 * 2**20]
+    assert with_account(problem, None, [0, 3, 3 * 2 * 2**20]).account.tolist() == [
+        0,
+        3,
+        3 * 2 * 2**20,
+    ]
 
 
-@pytest.mark.parametrize("entry", [-1e-9, 2.0 + 1e-9, math.nan, math.inf, -math.inf, "0.5", True, [0.5], 1j])
+@pytest.mark.parametrize(
+    "entry", [-1e-9, 2.0 + 1e-9, math.nan, math.inf, -math.inf, "0.5", True, [0.5], 1j]
+)
 def test_entries_that_are_none(entry):
     with pytest.raises(sf.InvalidEpisode, match="entry"):
         episode(entry)
@@ -369,7 +416,9 @@ def test_entries_that_are_none(entry):
 @pytest.mark.parametrize("entry", [None, 0, 0.0, 2, 2.0, np.float64(0.3), np.int64(1)])
 def test_entries_that_are(entry):
     assert episode(entry).entry == entry
-    assert sf.Counts.zeros(sf.world("trap").problem).add(episode(entry)).account[1] == (entry is not None)
+    assert sf.Counts.zeros(sf.world("trap").problem).add(episode(entry)).account[1] == (
+        entry is not None
+    )
 
 
 def test_an_episode_as_learnt_has_the_entry_it_is_given(problem):
@@ -378,7 +427,7 @@ def test_an_episode_as_learnt_has_the_entry_it_is_given(problem):
     assert sf.Episode([0, 1, 1], [0, 1]).as_learnt(problem, True).entry is None
 
 
-# ---- Whose entries --------------------------------------------------------------------------------------------------
+# ---- Whose entries -------------------------------------------------------------------------------
 
 
 def budget(world, baseline=None, **settings):
@@ -393,17 +442,23 @@ def other_rewards(world):
 
 
 def changed(world):
-    """Agents whose account is another one: what their entries prove, or what they are held against, differs."""
+    """Agents whose account is another one: what their entries prove, or what they are held
+    against, differs.
+    """
     pi_b, settings = world.baseline, {"baseline_value": 0.685}
     yield budget(world, baseline=sf.uniform(2, 3, 2))
     yield budget(other_rewards(world), world.baseline)
     yield sf.BudgetExploration(world.problem, pi_b, 0.6)
     yield sf.BudgetExploration(world.problem, pi_b, 0.61, **settings)
     yield sf.BudgetExploration(world.problem, pi_b, 0.6, delta=0.05 + 1e-12, **settings)
-    yield sf.BudgetExploration(world.problem, pi_b, 0.6, bounds=sf.KL(full_support=True), **settings)
+    yield sf.BudgetExploration(
+        world.problem, pi_b, 0.6, bounds=sf.KL(full_support=True), **settings
+    )
     yield sf.BudgetExploration(world.problem, pi_b, 0.6, bounds=sf.KL(scale=0.5), **settings)
     yield sf.BudgetExploration(world.problem, pi_b, 0.6, returns=sf.Returns(), **settings)
-    yield sf.BudgetExploration(world.problem, pi_b, 0.6, learner=sf.BPIUCBVI(world.problem), **settings)
+    yield sf.BudgetExploration(
+        world.problem, pi_b, 0.6, learner=sf.BPIUCBVI(world.problem), **settings
+    )
     yield sf.ConservativeUCBVI(world.problem, pi_b, 0.6, **settings)
     yield sf.ConservativeUCBVI(world.problem, pi_b, 0.6, episodes=1000, **settings)
 
@@ -439,7 +494,9 @@ def test_the_account_of_another_agent_is_refused():
 
 
 def test_what_the_problem_says_is_part_of_the_mark():
-    """An account, or returns, of episodes that start elsewhere prove nothing here; nor what a mask helped to prove."""
+    """An account, or returns, of episodes that start elsewhere prove nothing here; nor what a
+    mask helped to prove.
+    """
     P = np.eye(2)[:, None, :].repeat(2, axis=1)  # both states are absorbing
     worlds = [sf.TabularMDP(P, np.array([[1.0, 1.0], [0.5, 0.5]]), s1=s1, H=2) for s1 in (0, 1)]
     worlds.append(worlds[0].with_support())
@@ -447,11 +504,14 @@ def test_what_the_problem_says_is_part_of_the_mark():
     assert len({agent.account_fingerprint for agent in agents}) == 3
     assert agents[0].fingerprint != agents[1].fingerprint
     counts = sf.simulate(worlds[1], agents[1], 50, seed=0).counts
-    with pytest.raises(sf.InvalidCounts, match=r"start: state 1 .* state 0 expected.*counts\.forget_start\(\)"):
+    with pytest.raises(
+        sf.InvalidCounts, match=r"start: state 1 .* state 0 expected.*counts\.forget_start\(\)"
+    ):
         agents[0].plan(counts)
     with pytest.raises(sf.InvalidCounts, match="account of another agent"):
         agents[2].plan(sf.simulate(worlds[0], agents[0], 50, seed=0).counts)
-    # What was seen of the dynamics may be used, and is gone on with from the other start, by every driver.
+    # What was seen of the dynamics may be used, and is gone on with from the other start, by every
+    # driver.
     kept = counts.forget_start()
     for simulate in (sf.simulate, sf.simulate_reference):
         run = simulate(worlds[0], agents[0], 20, seed=0, counts=kept)
@@ -460,7 +520,9 @@ def test_what_the_problem_says_is_part_of_the_mark():
 
 
 def test_two_accounts_of_one_agent_are_not_added():
-    """Their entries are proved on two events, each of probability 1 - delta: together that is not 1 - delta."""
+    """Their entries are proved on two events, each of probability 1 - delta: together that is
+    not 1 - delta.
+    """
     world = sf.world("trap")
     agent = budget(world)
     one, other = (sf.simulate(world, agent, 100, seed=seed).counts for seed in (0, 1))
@@ -492,10 +554,15 @@ def test_learn_carries_an_account_on_as_simulate_does():
     warm.account[0], warm.account_of = 500, agent.account_fingerprint
     env = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0")
     saved = 500 * (0.685 - 0.6)
-    for run in (sf.simulate(world, agent, 60, seed=0, counts=warm), sf.learn(env, agent, 60, seed=0, counts=warm)):
+    for run in (
+        sf.simulate(world, agent, 60, seed=0, counts=warm),
+        sf.learn(env, agent, 60, seed=0, counts=warm),
+    ):
         assert run.sources["optimistic"] > 0
         assert saved - 60 * 0.6 <= run.min_cumulative <= saved + 0.1
-    other = sf.simulate(world, sf.StepMix(world.problem, world.baseline, 0.6), 60, seed=0, counts=warm)
+    other = sf.simulate(
+        world, sf.StepMix(world.problem, world.baseline, 0.6), 60, seed=0, counts=warm
+    )
     assert other.min_cumulative < 1.0  # control: somebody else's savings are not its own
 
 
@@ -526,8 +593,9 @@ def test_the_same_baseline_goes_on_with_it():
 
 
 def test_entries_that_a_scaled_agent_made_are_not_taken_for_proved():
-    """Nearly no radius "certifies" what was seen, lucky or not. What such an agent entered is no proof for one with
-    scale 1: a total that rests on it may not be called certified."""
+    """Nearly no radius "certifies" what was seen, lucky or not. What such an agent entered is no
+    proof for one with scale 1: a total that rests on it may not be called certified.
+    """
     world = sf.world("trap")
     scaled = sf.BudgetExploration(world.problem, world.baseline, 0.6, bounds=sf.KL(scale=1e-6))
     run = sf.simulate(world, scaled, 100, seed=2)

@@ -1,6 +1,7 @@
 """Mixtures of policies: the theorems behind StepMix and EpsMix, on worlds that hypothesis picks.
 
-Hypothesis runs derandomised here, so every run tries the same examples: deterministic, no error rates.
+Hypothesis runs derandomised here, so every run tries the same examples: deterministic, no error
+rates.
 """
 
 import numpy as np
@@ -12,7 +13,9 @@ import surefoot as sf
 
 examples = settings(max_examples=75, deadline=None, derandomize=True, database=None)
 
-weights = st.one_of(st.sampled_from([0.0, 1.0, 0.5, 1e-12, 1 - 1e-12]), st.floats(0.0, 1.0, allow_subnormal=False))
+weights = st.one_of(
+    st.sampled_from([0.0, 1.0, 0.5, 1e-12, 1 - 1e-12]), st.floats(0.0, 1.0, allow_subnormal=False)
+)
 
 
 def rows(rng, shape, size):
@@ -48,21 +51,27 @@ def blend(x, y, rho):
 
 
 def gaps(world, first, second, rho):
-    """How far V and the occupancy of a step mixture are from the straight line between its two sides."""
+    """How far V and the occupancy of a step mixture are from the straight line between its two
+    sides.
+    """
     mixed = sf.step_mixture(first, second, rho)
     return tuple(
-        np.abs(measure(world, mixed) - blend(measure(world, first), measure(world, second), rho)).max()
+        np.abs(
+            measure(world, mixed) - blend(measure(world, first), measure(world, second), rho)
+        ).max()
         for measure in (sf.policy_value, sf.occupancy)
     )
 
 
-# ---- Linearity in rho -----------------------------------------------------------------------------------------------
+# ---- Linearity in rho ----------------------------------------------------------------------------
 
 
 @examples
 @given(worlds_with_policies(), weights)
 def test_neighbouring_splices_mix_linearly(case, rho):
-    """They differ at one step, so V (from every state and step) and the occupancy are linear in rho, for every h0."""
+    """They differ at one step, so V (from every state and step) and the occupancy are linear in
+    rho, for every h0.
+    """
     world, pi_b, pi_bar = case
     for h in range(1, world.H + 1):
         neighbours = sf.splice(pi_b, pi_bar, h), sf.splice(pi_b, pi_bar, h - 1)
@@ -70,7 +79,9 @@ def test_neighbouring_splices_mix_linearly(case, rho):
 
 
 def test_two_steps_rarely_mix_linearly():
-    """Control: in most random worlds, splices two apart miss the line by over 1e-3 (fixed seeds: deterministic)."""
+    """Control: in most random worlds, splices two apart miss the line by over 1e-3 (fixed seeds:
+    deterministic).
+    """
     missed = 0
     for seed in range(40):
         world = sf.random_mdp(3, 3, 3, seed)
@@ -83,7 +94,9 @@ def test_two_steps_rarely_mix_linearly():
 @examples
 @given(worlds_with_policies(), weights)
 def test_a_coin_is_always_linear(case, rho):
-    """An EpisodicMixture's value and occupancy lie on the line, at however many steps its two sides differ."""
+    """An EpisodicMixture's value and occupancy lie on the line, at however many steps its two
+    sides differ.
+    """
     world, first, second = case
     mixture = sf.EpisodicMixture(first, second, rho)
     for measure in (sf.policy_value, sf.occupancy):
@@ -94,7 +107,7 @@ def test_a_coin_is_always_linear(case, rho):
     assert lo - tolerance(world) <= value <= hi + tolerance(world)
 
 
-# ---- What splices and mixtures are ----------------------------------------------------------------------------------
+# ---- What splices and mixtures are ---------------------------------------------------------------
 
 
 @examples
@@ -154,7 +167,9 @@ class Tossed:
 
 @pytest.mark.parametrize("rho", [0.25, 0.5, 0.9])
 def test_the_coin_falls_on_the_second_with_probability_rho(rho):
-    """u < rho is the second, u >= rho the first: of uniform numbers that is a share of rho, exactly."""
+    """u < rho is the second, u >= rho the first: of uniform numbers that is a share of rho,
+    exactly.
+    """
     first, second = np.eye(2)[np.zeros((1, 1), int)], np.eye(2)[np.ones((1, 1), int)]
     coin = sf.EpisodicMixture(first, second, rho)
     for u in (0.0, rho / 2, np.nextafter(rho, 0.0)):

@@ -1,4 +1,6 @@
-"""One rule of replanning: a plan made after n episodes is in force for max(1, ceil(share n)) of them, whoever plays."""
+"""One rule of replanning: a plan made after n episodes is in force for max(1, ceil(share n)) of
+them, whoever plays.
+"""
 
 import math
 from dataclasses import replace
@@ -70,8 +72,9 @@ def by_simulation(simulate, world, agent, episodes, **settings):
 
 @pytest.mark.parametrize("share", SHARES)
 def test_everybody_plans_at_the_same_episodes(share):
-    """A learner, blocks, and the plain loop, for five agents and whatever comes out. (The fused loop plans before every
-    episode: tests/agreement/test_loops.py.)"""
+    """A learner, blocks, and the plain loop, for five agents and whatever comes out. (The fused
+    loop plans before every episode: tests/agreement/test_loops.py.)
+    """
     world = sf.world("random", S=3, A=2, H=4)
     expected = planned_at(share, EPISODES)
     for default in agents_of(world):
@@ -88,16 +91,23 @@ def test_a_run_that_goes_on_counts_all_episodes():
     agent = sf.EpsMix(world.problem, world.baseline, 0.6, replan=0.1)
     first = sf.simulate(world, agent, 95, seed=0).counts
     for simulate in (sf.simulate, sf.simulate_reference):
-        assert by_simulation(simulate, world, agent, 60, counts=first) == planned_at(0.1, 60, first=95)
+        assert by_simulation(simulate, world, agent, 60, counts=first) == planned_at(
+            0.1, 60, first=95
+        )
 
 
-@pytest.mark.parametrize(("share", "episodes", "plans"), [(0.02, 10_000, 297), (0.05, 10_000, 140), (0.1, 10_000, 79)])
+@pytest.mark.parametrize(
+    ("share", "episodes", "plans"), [(0.02, 10_000, 297), (0.05, 10_000, 140), (0.1, 10_000, 79)]
+)
 def test_how_many_plans_there_are(share, episodes, plans):
-    """1/share at first, and then log(n share) / log(1 + share), about: of a run ten times as long not ten times as
-    many."""
+    """1/share at first, and then log(n share) / log(1 + share), about: of a run ten times as long
+    not ten times as many.
+    """
     made = len(planned_at(share, episodes))
     assert made == plans
-    assert made == pytest.approx(1 / share + math.log(episodes * share) / math.log1p(share), rel=0.15)
+    assert made == pytest.approx(
+        1 / share + math.log(episodes * share) / math.log1p(share), rel=0.15
+    )
     assert len(planned_at(share, 10 * episodes)) < made + math.log(10.0) / math.log1p(share) + 1
 
 

@@ -1,12 +1,16 @@
-"""The bound of an unknown reward by a coin and bets: against exact arithmetic, and how likely it is ever wrong.
+"""The bound of an unknown reward by a coin and bets: against exact arithmetic, and how likely it is
+ever wrong.
 
-With weights that are fixed beforehand, 3/4 coin + 1/8 bets above m + 1/8 bets below m stays below 1/delta_0 for all
-numbers of rewards at once with probability at least 1 - delta_0, if the mean is m: one event for both ends.
+With weights that are fixed beforehand, 3/4 coin + 1/8 bets above m + 1/8 bets below m stays below
+1/delta_0 for all numbers of rewards at once with probability at least 1 - delta_0, if the mean is
+m: one event for both ends.
 
-- Safe side: at both ends the average of the REWARDS THEMSELVES, factor by factor in 60 digits, is at least 1/delta_0.
-- Coverage: for rewards of 0 and 1, and for three values, the probability that an end ever passes the mean is computed
-  by dynamic programming over counts. Nothing is drawn. Controls that fail: a stake that is chosen in hindsight, sums of
-  x (1 - x) that are too large, and the coin and the bets each at the full level.
+- Safe side: at both ends the average of the REWARDS THEMSELVES, factor by factor in 60 digits, is
+  at least 1/delta_0.
+- Coverage: for rewards of 0 and 1, and for three values, the probability that an end ever passes
+  the mean is computed by dynamic programming over counts. Nothing is drawn. Controls that fail: a
+  stake that is chosen in hindsight, sums of x (1 - x) that are too large, and the coin and the bets
+  each at the full level.
 """
 
 import math
@@ -39,7 +43,9 @@ LAWS = {
 
 
 def in_units(law, n, seed=0):
-    return np.floor(np.asarray(LAWS[law](np.random.default_rng(seed), n), dtype=float) * UNITS).astype(np.int64)
+    return np.floor(
+        np.asarray(LAWS[law](np.random.default_rng(seed), n), dtype=float) * UNITS
+    ).astype(np.int64)
 
 
 def sums(x):
@@ -66,7 +72,9 @@ def test_between_is_rounded_down_and_symmetric():
 
 @pytest.mark.parametrize("theta", STAKES)
 def test_the_inequality(theta):
-    """log(1 + y) >= y + (log(1-theta) + theta) (y/theta)^2 for y >= -theta; and it is not so for a smaller cost."""
+    """log(1 + y) >= y + (log(1-theta) + theta) (y/theta)^2 for y >= -theta; and it is not so for
+    a smaller cost.
+    """
     c = -math.log1p(-theta) - theta
     y = np.concatenate([np.linspace(-theta, 10, 4001), np.geomspace(1e-9, 1e6, 2000)])
     assert (np.log1p(y) >= y - c * (y / theta) ** 2 - 1e-12 * (1 + np.abs(y))).all()
@@ -86,7 +94,9 @@ def test_kernel_and_readable_version_agree(law, n):
         assert found == pytest.approx(expected, abs=1e-11)
         assert found[0] <= expected[0] + 1e-14 and found[1] >= expected[1] - 1e-14
         with_margin = kernel.average_bounds(*seen, math.log(1 / level), 1.0, 0.125)
-        assert with_margin == pytest.approx((max(found[0] - 0.125, 0), min(found[1] + 0.125, 1)), abs=1e-15)
+        assert with_margin == pytest.approx(
+            (max(found[0] - 0.125, 0), min(found[1] + 0.125, 1)), abs=1e-15
+        )
 
 
 def average(x, m):
@@ -94,7 +104,9 @@ def average(x, m):
     values, times = np.unique(x, return_counts=True)
     with mpmath.workdps(60):
         n, X, m = len(x), mpmath.mpf(int(x.sum())) / UNITS, mpmath.mpf(m)
-        mixture = mpmath.gamma(X + 0.5) * mpmath.gamma(n - X + 0.5) / mpmath.pi / mpmath.gamma(n + 1)
+        mixture = (
+            mpmath.gamma(X + 0.5) * mpmath.gamma(n - X + 0.5) / mpmath.pi / mpmath.gamma(n + 1)
+        )
         whole = COIN * mixture / (m**X * (1 - m) ** (n - X))
         for theta, weight in zip(STAKES, WEIGHTS, strict=True):
             product = mpmath.mpf(weight)
@@ -104,8 +116,9 @@ def average(x, m):
         return whole
 
 
-# How much of the way from an end to the mean rewards themselves would prove beyond it, at most, from 400 rewards on:
-# nothing is lost of rewards of 0 and 1, which the coin bounds; of others, what (n, X, Z) do not say
+# How much of the way from an end to the mean rewards themselves would prove beyond it, at most,
+# from 400 rewards on: nothing is lost of rewards of 0 and 1, which the coin bounds; of others, what
+# (n, X, Z) do not say
 LOST = {"coin": 0.05, "rare": 0.05, "zeros": 0.05, "ones": 0.05, "low": 0.2}
 
 
@@ -117,7 +130,9 @@ def test_both_ends_are_on_the_safe_side(law):
         for seen in (x, UNITS - x):
             found, mean = kernel.average_lower(*sums(seen), math.log(50.0)), seen.mean() / UNITS
             if found == 0.0:  # 50 is reached below 2^-60, if at all
-                assert mean == 0.0 or (n == 1 and readable.log_average(2.0**-60 * mean, *sums(seen)) < math.log(50.0))
+                assert mean == 0.0 or (
+                    n == 1 and readable.log_average(2.0**-60 * mean, *sums(seen)) < math.log(50.0)
+                )
                 continue
             assert 0.0 < found < mean and average(seen, found) >= 50
             assert n < 400 or average(seen, found + LOST.get(law, 0.4) * (mean - found)) < 50
@@ -125,7 +140,9 @@ def test_both_ends_are_on_the_safe_side(law):
 
 @pytest.mark.parametrize("law", LAWS)
 def test_the_verifier_believes_what_is_proved(law):
-    """Its bound is proved by the rewards themselves and no looser than ours; what is a little above it is refused."""
+    """Its bound is proved by the rewards themselves and no looser than ours; what is a little
+    above it is refused.
+    """
     with localcontext(verifier.DIGITS):
         for n in (20, 400, 3000):
             x, log_share = in_units(law, n), Decimal(50).ln()
@@ -133,7 +150,9 @@ def test_the_verifier_believes_what_is_proved(law):
                 X, Z = Fraction(int(seen.sum()), UNITS), Fraction(int(between(seen).sum()), UNITS)
                 found = verifier.coin_and_bets(n, X, Z, log_share, 1)
                 ours = kernel.average_lower(*sums(seen), math.log(50.0))
-                assert abs(float(found) - ours) <= 1e-11 and (found == 0 or average(seen, str(found)) >= 50)
+                assert abs(float(found) - ours) <= 1e-11 and (
+                    found == 0 or average(seen, str(found)) >= 50
+                )
                 X, Z = Decimal(int(seen.sum())) / UNITS, Decimal(int(between(seen).sum())) / UNITS
                 for share in (Decimal("1e-9"), verifier.HALF):
                     above = found + share * (X / n - found)
@@ -155,7 +174,9 @@ def test_less_of_z_is_looser():
 
 
 def test_what_is_gained_and_lost_beside_the_coin():
-    """Constant 1/2, 100 rewards, level 1/20: 0.46 instead of 0.33. Rewards of 0 and 1 lose log(4/3) at most."""
+    """Constant 1/2, 100 rewards, level 1/20: 0.46 instead of 0.33. Rewards of 0 and 1 lose
+    log(4/3) at most.
+    """
     log_inverse = math.log(20.0)
     assert coin_bounds(100, 50.0, log_inverse, 1.0)[0] < 0.38
     assert kernel.average_lower(100.0, 50.0, 25.0, log_inverse) > 0.45
@@ -165,7 +186,9 @@ def test_what_is_gained_and_lost_beside_the_coin():
 
 
 def test_the_average_falls_in_m():
-    """Of the kernel, too: there is one m to be found. (Without the peaks of its bets it would not fall.)"""
+    """Of the kernel, too: there is one m to be found. (Without the peaks of its bets it would
+    not fall.)
+    """
     for law in LAWS:
         for n in (5, 60, 61, 1000):
             seen = sums(in_units(law, n))
@@ -191,23 +214,37 @@ def crossed(counts, values, mean, log_inverse, rule):
     Z = sum(k * between(x) for k, x in zip(counts, values, strict=True)) / UNITS
     if rule == "z too large":  # by as much as it may be at most
         Z = X * (1 - X / n)
-    if rule in ("hindsight", "each at the full level"):  # of capitals of bets on either side, factor by factor
+    if rule in (
+        "hindsight",
+        "each at the full level",
+    ):  # of capitals of bets on either side, factor by factor
         sides = ((mean, values), (1 - mean, [UNITS - x for x in values]))
         logs = [
-            [sum(k * math.log(1 - t + t * x / UNITS / m) for k, x in zip(counts, paid, strict=True)) for t in STAKES]
+            [
+                sum(
+                    k * math.log(1 - t + t * x / UNITS / m)
+                    for k, x in zip(counts, paid, strict=True)
+                )
+                for t in STAKES
+            ]
             for m, paid in sides
         ]
         if rule == "hindsight":  # the best stake
             return max(map(max, logs)) >= log_inverse
         low, up = coin_bounds(n, X, log_inverse, 1.0)
-        capitals = [sum(w / sum(WEIGHTS) * math.exp(x) for w, x in zip(WEIGHTS, side, strict=True)) for side in logs]
+        capitals = [
+            sum(w / sum(WEIGHTS) * math.exp(x) for w, x in zip(WEIGHTS, side, strict=True))
+            for side in logs
+        ]
         return low > mean or up < mean or math.log(max(capitals)) >= log_inverse
     low, up = kernel.average_bounds(n, X, Z, log_inverse, 1.0, 0.0)
     return low > mean or up < mean
 
 
 def crossing_probability(values, shares, level, visits, rule="ours"):
-    """The probability that the interval of rewards with these shares ever misses their mean within so many visits."""
+    """The probability that the interval of rewards with these shares ever misses their mean
+    within so many visits.
+    """
     mean = sum(x * p for x, p in zip(values, shares, strict=True)) / UNITS
     alive, gone = {(0,) * len(values): 1.0}, 0.0
     for _ in range(visits):
@@ -228,17 +265,21 @@ def crossing_probability(values, shares, level, visits, rule="ours"):
 @pytest.mark.parametrize("level", [0.5, 0.05])
 @pytest.mark.parametrize("mean", [0.05, 0.5, 0.9])
 def test_rewards_of_0_and_1(mean, level):
-    """Both ends, one level, 120 visits; what was dropped, less than 1e-9 in all, is within the comparison."""
+    """Both ends, one level, 120 visits; what was dropped, less than 1e-9 in all, is within the
+    comparison.
+    """
     found = crossing_probability(VALUES["0/1"], (1 - mean, mean), level, 120)
     assert 0.001 * level < found <= level + 1e-9
 
 
 @pytest.mark.parametrize(
-    ("shares", "least"), [((0.2, 0.6, 0.2), 0.002), ((0.02, 0.96, 0.02), 1e-7), ((0.05, 0.0, 0.95), 0.05)]
+    ("shares", "least"),
+    [((0.2, 0.6, 0.2), 0.002), ((0.02, 0.96, 0.02), 1e-7), ((0.05, 0.0, 0.95), 0.05)],
 )
 def test_three_values(shares, least):
-    """0, 3/8 and 1; the less they vary, the less of the level is used in so few visits. Of rewards of 0 and 1 it is a
-    third: the test is not passed by bounds that never miss."""
+    """0, 3/8 and 1; the less they vary, the less of the level is used in so few visits. Of rewards
+    of 0 and 1 it is a third: the test is not passed by bounds that never miss.
+    """
     assert least < crossing_probability(VALUES["three"], shares, 0.2, 35) <= 0.2
 
 
@@ -267,7 +308,10 @@ def test_every_way_of_counting_counts_the_same():
     world = sf.TabularMDP(P, r, H=4)
     problem = world.problem.forget(rewards=True)
     agent = sf.EpsMix(problem, sf.uniform(4, 3, 2), sf.Relative(0.1), pooled=True, replan=0.0)
-    fast, plain = (run(world, agent, 40, 3, progress=False).counts for run in (sf.simulate, sf.simulate_reference))
+    fast, plain = (
+        run(world, agent, 40, 3, progress=False).counts
+        for run in (sf.simulate, sf.simulate_reference)
+    )
     assert fast == plain and fast.z_sa.any()
     inner = between(np.floor(r * UNITS).astype(np.int64))
     np.testing.assert_array_equal(fast.z_sa[0], fast.played[0] * inner)
@@ -279,7 +323,9 @@ def test_every_way_of_counting_counts_the_same():
     per_step = sf.EpsMix(problem, sf.uniform(4, 3, 2), sf.Relative(0.1))
     steps = sf.simulate(world, per_step, 30, 3, progress=False).counts
     np.testing.assert_array_equal(steps.pool().z_sa[0], steps.z_sa.sum(axis=0))
-    coins = sf.simulate(sf.TabularMDP(P, r, H=4, random_rewards=True), agent, 40, 3, progress=False).counts
+    coins = sf.simulate(
+        sf.TabularMDP(P, r, H=4, random_rewards=True), agent, 40, 3, progress=False
+    ).counts
     assert coins.x_sa.any() and not coins.z_sa.any()
 
 
@@ -292,7 +338,9 @@ def test_counts_keep_z_and_refuse_what_it_cannot_be(tmp_path):
     sf.Counts([[[5]]], H=1, x_sa=[[3 * UNITS]], z_sa=[[most]])
     with pytest.raises(sf.InvalidCounts, match="z_sa is larger"):
         sf.Counts([[[5]]], H=1, x_sa=[[3 * UNITS]], z_sa=[[most + 2]])
-    with pytest.raises(sf.InvalidCounts, match="z_sa is larger"):  # by a 10^12th, which floats would not show
+    with pytest.raises(
+        sf.InvalidCounts, match="z_sa is larger"
+    ):  # by a 10^12th, which floats would not show
         sf.Counts([[[2_000_000]]], H=1, x_sa=[[1]], z_sa=[[1]])
     with pytest.raises(sf.InvalidCounts, match="without x_sa"):
         sf.Counts([[[5]]], H=1, z_sa=[[0]])

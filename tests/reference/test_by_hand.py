@@ -1,7 +1,8 @@
-"""A world small enough to work out by hand, the bounds written out a second time, and the published check values.
+"""A world small enough to work out by hand, the bounds written out a second time, and the published
+check values.
 
-Everything here is deterministic. The hand calculation is in fractions; the second version of the bounds is plain Python
-with 50 decimal digits and follows the paper's text, not this library's code.
+Everything here is deterministic. The hand calculation is in fractions; the second version of the
+bounds is plain Python with 50 decimal digits and follows the paper's text, not this library's code.
 """
 
 from decimal import Decimal, localcontext
@@ -15,12 +16,14 @@ import surefoot as sf
 F = Fraction
 LOWERED = 1e-11  # directed rounding takes 1e-12 H off each lower value
 
-# ---- The world: two states, two actions, two steps, start in state 0 ------------------------------------------------
+# ---- The world: two states, two actions, two steps, start in state 0 -----------------------------
 #
 #                      step 1                          step 2
 #               action 0      action 1          action 0      action 1
-#   state 0   r=1/2, 1/4    r=1/4, 3/4        r=1/5, 1/3    r=3/10, 1/2       (the second number is the probability
-#   state 1   r=0,   1/2    r=1/3, 1          r=9/10, 0     r=1/2,  1/5        that state 1 comes next)
+# state 0   r=1/2, 1/4    r=1/4, 3/4        r=1/5, 1/3    r=3/10, 1/2       (the second number is
+# the probability
+# state 1   r=0,   1/2    r=1/3, 1          r=9/10, 0     r=1/2,  1/5        that state 1 comes
+# next)
 
 R = [
     [[F(1, 2), F(1, 4)], [F(0), F(1, 3)]],
@@ -67,7 +70,8 @@ def test_the_value_of_a_policy(world):
 def test_the_optimum(world):
     # Step 2.  V*_2(0) = 3/10 by action 1, V*_2(1) = 9/10 by action 0.
     # Step 1.  Q*_1(0,0) = 1/2 + 3/4 * 3/10 + 1/4 * 9/10 = (20 + 9 + 9)/40  = 19/20
-    #          Q*_1(0,1) = 1/4 + 1/4 * 3/10 + 3/4 * 9/10 = (10 + 3 + 27)/40 = 1       the lower reward pays in the end
+    # Q*_1(0,1) = 1/4 + 1/4 * 3/10 + 3/4 * 9/10 = (10 + 3 + 27)/40 = 1       the lower reward pays
+    # in the end
     #          Q*_1(1,0) = 0   + 1/2 * 3/10 + 1/2 * 9/10 = 3/5
     #          Q*_1(1,1) = 1/3 + 0   * 3/10 + 1   * 9/10 = 37/30
     best = sf.solve(world)
@@ -78,9 +82,9 @@ def test_the_optimum(world):
 
 
 def test_the_occupancy(world):
-    # Step 1 is in state 0: d_1 = (2/3, 1/3 | 0, 0).
-    # State 1 comes next with 2/3 * 1/4 + 1/3 * 3/4 = 2/12 + 3/12 = 5/12, state 0 with 7/12.
-    # Step 2: d_2(0,.) = 7/12 * (1/4, 3/4) = (7/48, 21/48),  d_2(1,.) = 5/12 * (2/5, 3/5) = (1/6, 1/4).
+    # Step 1 is in state 0: d_1 = (2/3, 1/3 | 0, 0). State 1 comes next with 2/3 * 1/4 + 1/3 * 3/4 =
+    # 2/12 + 3/12 = 5/12, state 0 with 7/12. Step 2: d_2(0,.) = 7/12 * (1/4, 3/4) = (7/48, 21/48),
+    # d_2(1,.) = 5/12 * (2/5, 3/5) = (1/6, 1/4).
     d = [[[F(2, 3), F(1, 3)], [F(0), F(0)]], [[F(7, 48), F(21, 48)], [F(1, 6), F(1, 4)]]]
     assert_close(sf.occupancy(world, floats(PI)), d)
     # <d, r> = 2/3 * 1/2 + 1/3 * 1/4 + 7/48 * 1/5 + 21/48 * 3/10 + 1/6 * 9/10 + 1/4 * 1/2
@@ -105,7 +109,8 @@ def test_the_splices_and_the_step_mixture(world):
     assert_close(mixed, [PI[0], [[F(3, 16), F(13, 16)], [F(11, 20), F(9, 20)]]])
 
     # Its value, worked out anew:
-    #   V_2(0) = 3/16 * 1/5 + 13/16 * 3/10 = 45/160 = 9/32,   V_2(1) = 11/20 * 9/10 + 9/20 * 1/2 = 144/200 = 18/25
+    # V_2(0) = 3/16 * 1/5 + 13/16 * 3/10 = 45/160 = 9/32,   V_2(1) = 11/20 * 9/10 + 9/20 * 1/2 =
+    # 144/200 = 18/25
     #   V_1(0) = 2/3 (1/2 + 3/4 * 9/32 + 1/4 * 18/25) + 1/3 (1/4 + 1/4 * 9/32 + 3/4 * 18/25)
     #          = 5/12 + 21/128 + 3/10 = (800 + 315 + 576)/1920 = 1691/1920
     # and by linearity: 3/4 * 409/480 + 1/4 * 29/30 = (1227 + 464)/1920 = 1691/1920.
@@ -114,8 +119,9 @@ def test_the_splices_and_the_step_mixture(world):
 
 
 def test_a_coin_is_not_a_step_mixture_when_two_steps_differ(world):
-    # The coin with rho = 1/4 between pi and pi*: 3/4 * 409/480 + 1/4 * 1 = (409 + 160)/640 = 569/640 = 0.889...
-    # Mixing them at BOTH steps instead: step 1 in state 0 becomes (1/2, 1/2), step 2 is the mixed row above, so
+    # The coin with rho = 1/4 between pi and pi*: 3/4 * 409/480 + 1/4 * 1 = (409 + 160)/640 =
+    # 569/640 = 0.889... Mixing them at BOTH steps instead: step 1 in state 0 becomes (1/2, 1/2),
+    # step 2 is the mixed row above, so
     #   V_1(0) = 1/2 (1/2 + 3/4 * 9/32 + 1/4 * 18/25) + 1/2 (1/4 + 1/4 * 9/32 + 3/4 * 18/25)
     #          = 3/8 + 9/64 + 9/25 = (600 + 225 + 576)/1600 = 1401/1600 = 0.875...
     pi, best = floats(PI), sf.solve(world).policy
@@ -132,12 +138,14 @@ def test_the_hand_calculation_is_sharp(world):
         assert_close(sf.policy_value(sf.TabularMDP(world.P, r), floats(PI))[0, 0], F(409, 480))
 
 
-# ---- The bounds, written out again ----------------------------------------------------------------------------------
+# ---- The bounds, written out again ---------------------------------------------------------------
 
 
 def test_one_state_one_action_one_step():
-    # S = A = H = 1, n = 999,999 visits, r = 1/2. With delta = 6/100 StepMix has delta' = delta / (3 * 2) = 1/100, so
-    #   beta = log(1/delta') + log(8e(n+1)) = 2 ln 10 + 3 ln 2 + 1 + 6 ln 10 = 8 ln 10 + 3 ln 2 + 1 = 21.500122285...
+    # S = A = H = 1, n = 999,999 visits, r = 1/2. With delta = 6/100 StepMix has delta' = delta / (3
+    # * 2) = 1/100, so
+    # beta = log(1/delta') + log(8e(n+1)) = 2 ln 10 + 3 ln 2 + 1 + 6 ln 10 = 8 ln 10 + 3 ln 2 + 1 =
+    # 21.500122285...
     # and the variance of nothing is nothing:
     #   Q_up = 1/2 + 14 beta/n = 0.500301002...,   Q_low = 1/2 - 22 beta/n = 0.499526996...
     # EpsMix gets the same delta' from delta = 4/100, as delta' = delta / 4.
@@ -159,7 +167,8 @@ def test_one_state_one_action_one_step():
 
 
 class Reading:
-    """The bounds as a reader of the paper would write them down: plain Python, 50 digits, one pair at a time.
+    """The bounds as a reader of the paper would write them down: plain Python, 50 digits, one pair
+    at a time.
 
     The constants are arguments so that a misreading can be tried (see the control below).
     """
@@ -209,7 +218,9 @@ class Reading:
         gap = mean([up - low for up, low in zip(V_up, V_low, strict=True)])
         wiggle = self.deviation * (variance * beta_star / n).sqrt()
         Q_up = r + wiggle + self.bonus[0] * H * H * beta / n + self.spread[0] * gap / H + mean(V_up)
-        Q_low = r - wiggle - self.bonus[1] * H * H * beta / n - self.spread[1] * gap / H + mean(V_low)
+        Q_low = (
+            r - wiggle - self.bonus[1] * H * H * beta / n - self.spread[1] * gap / H + mean(V_low)
+        )
         return min(Decimal(H), Q_up), max(Decimal(0), Q_low)
 
     def tables(self, h, V_up, V_low):
@@ -235,14 +246,18 @@ class Reading:
         for h in reversed(range(self.H)):
             Q_up, Q_low = self.tables(h, V_up, V_low)
             V_up, V_low = (
-                [sum(p * q for p, q in zip(pi[h][s], Q[s], strict=True)) for s in range(self.S)] for Q in (Q_up, Q_low)
+                [sum(p * q for p, q in zip(pi[h][s], Q[s], strict=True)) for s in range(self.S)]
+                for Q in (Q_up, Q_low)
             )
         return V_low[0]
 
     def candidates(self, pi_b, which):
         """L(h0): pi_b for the first h0 steps, then pi_bar."""
         actions, upper = self.optimistic()
-        one_hot = [[[Decimal(int(a == row[s])) for a in range(self.A)] for s in range(self.S)] for row in actions]
+        one_hot = [
+            [[Decimal(int(a == row[s])) for a in range(self.A)] for s in range(self.S)]
+            for row in actions
+        ]
         weights = [[[decimal(p) for p in row] for row in step] for step in pi_b]
         return [self.lower(weights[:h0] + one_hot[h0:]) for h0 in which], upper
 
@@ -252,16 +267,22 @@ def decimal(fraction):
 
 
 def chosen(L, floor, h0):
-    """Source, h and rho from the candidates' lower values: the three exits of Algorithms 1 and 4."""
+    """Source, h and rho from the candidates' lower values: the three exits of Algorithms 1 and
+    4.
+    """
     H = h0[-1]
     for c, low in enumerate(L):
         if low >= floor:
-            return ("optimistic", 0, Decimal(1)) if c == 0 else ("mixture", h0[c], (low - floor) / (low - L[c - 1]))
+            return (
+                ("optimistic", 0, Decimal(1))
+                if c == 0
+                else ("mixture", h0[c], (low - floor) / (low - L[c - 1]))
+            )
     return "baseline", H, Decimal(0)
 
 
-# Next-state counts (n_0, n_1) of each pair. `rich` has millions of visits, `uneven` an untried pair and a scarce one,
-# `tiny` a handful (n = 0, 1, 2, 3), where every bound is as wide as it can be.
+# Next-state counts (n_0, n_1) of each pair. `rich` has millions of visits, `uneven` an untried pair
+# and a scarce one, `tiny` a handful (n = 0, 1, 2, 3), where every bound is as wide as it can be.
 TABLES = {
     "rich": [
         [[[6_000_000, 2_000_000], [900_000, 2_700_000]], [[400_000, 500_000], [0, 700_000]]],
@@ -276,7 +297,20 @@ TABLES = {
         [[[1, 1], [3, 0]], [[0, 0], [0, 1]]],
     ],
 }
-FLOORS = [F(0), F(1, 10), F(1, 4), F(2, 5), F(1, 2), F(3, 5), F(7, 10), F(3, 4), F(4, 5), F(9, 10), F(1), F(2)]
+FLOORS = [
+    F(0),
+    F(1, 10),
+    F(1, 4),
+    F(2, 5),
+    F(1, 2),
+    F(3, 5),
+    F(7, 10),
+    F(3, 4),
+    F(4, 5),
+    F(9, 10),
+    F(1),
+    F(2),
+]
 DELTA = F(1, 10)
 SHARE = {sf.StepMix: F(1, 9), sf.EpsMix: F(1, 4)}  # delta'/delta: 1/(3(H+1)) with H = 2, and 1/4
 SPLICES = {sf.StepMix: [0, 1, 2], sf.EpsMix: [0, 2]}
@@ -284,12 +318,16 @@ SPLICES = {sf.StepMix: [0, 1, 2], sf.EpsMix: [0, 2]}
 
 def read(kind, table, **misreading):
     share = misreading.pop("share", SHARE[kind])
-    return Reading(TABLES[table], R, decimal(DELTA * share), **misreading).candidates(PI, SPLICES[kind])
+    return Reading(TABLES[table], R, decimal(DELTA * share), **misreading).candidates(
+        PI, SPLICES[kind]
+    )
 
 
 def planned(kind, table, floor):
     problem = sf.Problem(floats(R), s1=0)
-    return kind.paper(problem, floats(PI), float(floor), delta=float(DELTA)).plan(sf.Counts(TABLES[table]))
+    return kind.paper(problem, floats(PI), float(floor), delta=float(DELTA)).plan(
+        sf.Counts(TABLES[table])
+    )
 
 
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
@@ -300,15 +338,21 @@ def test_the_bounds_of_a_small_table(kind, table):
         for floor in FLOORS:
             plan = planned(kind, table, floor)
             source, h, rho = chosen(L, decimal(floor), SPLICES[kind])
-            np.testing.assert_allclose(plan.candidates, [float(low) for low in L], atol=LOWERED, rtol=0)
+            np.testing.assert_allclose(
+                plan.candidates, [float(low) for low in L], atol=LOWERED, rtol=0
+            )
             assert plan.upper == pytest.approx(float(upper), abs=LOWERED)
             assert (plan.source, plan.h) == (source, h)
-            assert plan.rho == pytest.approx(float(rho), abs=1e-10)  # a ratio of differences of lowered values
+            assert plan.rho == pytest.approx(
+                float(rho), abs=1e-10
+            )  # a ratio of differences of lowered values
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_the_two_companions(table):
-    """StepNoMix uses StepMix's delta' and does not mix; BPI-UCBVI uses EpsMix's and is always optimistic."""
+    """StepNoMix uses StepMix's delta' and does not mix; BPI-UCBVI uses EpsMix's and is always
+    optimistic.
+    """
     problem, counts = sf.Problem(floats(R), s1=0), sf.Counts(TABLES[table])
     with localcontext(prec=50):
         L, upper = read(sf.StepMix, table)
@@ -327,7 +371,9 @@ def test_the_two_companions(table):
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
 @pytest.mark.parametrize("table", TABLES)
 def test_pooled_counts_are_the_sum_over_the_steps_but_the_last(kind, table):
-    """Every step then reads the same numbers, in which the last step is not; log(SAH/delta') keeps its H."""
+    """Every step then reads the same numbers, in which the last step is not; log(SAH/delta')
+    keeps its H.
+    """
     both = [TABLES[table][0]] * 2
     with localcontext(prec=50):
         reading = Reading(both, R, decimal(DELTA * SHARE[kind]))
@@ -367,23 +413,30 @@ def moved_by(**misreading):
         moves = []
         for table in TABLES:
             right, wrong = read(sf.StepMix, table), read(sf.StepMix, table, **misreading)
-            moves += [abs(x - y) for x, y in zip([*right[0], right[1]], [*wrong[0], wrong[1]], strict=True)]
+            moves += [
+                abs(x - y)
+                for x, y in zip([*right[0], right[1]], [*wrong[0], wrong[1]], strict=True)
+            ]
         return max(moves)
 
 
 @pytest.mark.parametrize("misreading", MISREADINGS)
 def test_a_misreading_is_noticed(misreading):
-    """Control: every way to misread the paper that we know of moves some number in the third digit or before."""
+    """Control: every way to misread the paper that we know of moves some number in the third
+    digit or before.
+    """
     assert moved_by(**MISREADINGS[misreading]) > 1e-3
 
 
 def test_one_visit_or_none_is_the_same_at_the_papers_scale():
-    """Eq. p says n > 1, the notation table n >= 1. At n = 1 the bonus 14 H^2 beta exceeds H: no number can tell."""
+    """Eq. p says n > 1, the notation table n >= 1. At n = 1 the bonus 14 H^2 beta exceeds H: no
+    number can tell.
+    """
     assert moved_by(seen_from=2) == 0
     assert moved_by(seen_from=1_000_000) > 1e-3  # the control: pairs that matter are told apart
 
 
-# ---- Published check values -----------------------------------------------------------------------------------------
+# ---- Published check values ----------------------------------------------------------------------
 
 PUBLISHED = [  # S, A, H, seed, stationary, V*, {eta: V of the Boltzmann policy}
     (5, 5, 3, 1, False, 2.6716774539, {5: 2.4407173332, 10: 2.5925387329, 15: 2.6283320674}),
@@ -401,10 +454,14 @@ def test_published_values(S, A, H, seed, stationary, optimum, baselines):
     best = sf.solve(world)
     assert best.value == pytest.approx(optimum, abs=1e-9)
     for eta, value in baselines.items():
-        assert sf.policy_value(world, sf.boltzmann(best.Q, eta))[0, world.s1] == pytest.approx(value, abs=1e-9)
+        assert sf.policy_value(world, sf.boltzmann(best.Q, eta))[0, world.s1] == pytest.approx(
+            value, abs=1e-9
+        )
 
 
 def test_the_published_values_tell_worlds_apart():
-    """Control: another seed, or the step-dependent world for the stationary one, is nowhere near."""
+    """Control: another seed, or the step-dependent world for the stationary one, is nowhere
+    near.
+    """
     assert abs(sf.solve(sf.random_mdp(5, 5, 3, 2)).value - 2.6716774539) > 1e-3
     assert abs(sf.solve(sf.random_mdp(5, 5, 3, 0)).value - 2.4992761154) > 1e-3

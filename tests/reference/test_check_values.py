@@ -26,7 +26,9 @@ def test_stepmix(check_values, i, by_the_book):
     np.testing.assert_allclose(plan.candidates, case["bernstein"]["lower_by_h0"], atol=1e-9, rtol=0)
     assert plan.upper == pytest.approx(case["bernstein"]["upper_value"], abs=1e-9)
     if "policy_step_h" in expected and plan.source == "mixture":
-        np.testing.assert_allclose(plan.policy[plan.h - 1], expected["policy_step_h"], atol=1e-9, rtol=0)
+        np.testing.assert_allclose(
+            plan.policy[plan.h - 1], expected["policy_step_h"], atol=1e-9, rtol=0
+        )
 
 
 @pytest.mark.parametrize("i", CASES)
@@ -40,7 +42,10 @@ def test_epsmix(check_values, i, by_the_book):
     assert plan.source == expected["source"]
     assert plan.rho == pytest.approx(expected["rho_of_optimistic"], abs=1e-9)
     np.testing.assert_allclose(
-        plan.candidates, [expected["lower_optimistic"], expected["lower_baseline"]], atol=1e-9, rtol=0
+        plan.candidates,
+        [expected["lower_optimistic"], expected["lower_baseline"]],
+        atol=1e-9,
+        rtol=0,
     )
     assert isinstance(plan.policy, sf.EpisodicMixture)
     np.testing.assert_array_equal(plan.policy.first, baseline)
@@ -60,7 +65,9 @@ def test_optimistic_actions(check_values, i):
 
 
 def test_the_cases_cover_every_exit(check_values):
-    """A control for the tests above: a suite of baseline exits would pass with almost any planner."""
+    """A control for the tests above: a suite of baseline exits would pass with almost any
+    planner.
+    """
     sources = [case["stepmix"]["source"] for case in check_values]
     assert set(sources) == {"baseline", "mixture", "optimistic"}
     assert sources.count("mixture") >= 5
@@ -68,12 +75,16 @@ def test_the_cases_cover_every_exit(check_values):
 
 @pytest.mark.parametrize("wrong", [{"scale": 0.5}, {"scale": 1.0000001}])
 def test_a_scaled_bonus_misses_the_check_values(check_values, wrong):
-    """Control: these comparisons are sharp enough to see a bonus that is off by one part in ten million."""
+    """Control: these comparisons are sharp enough to see a bonus that is off by one part in ten
+    million.
+    """
     missed = 0
     for case in check_values:
         problem, baseline, counts = built(case)
-        plan = sf.StepMix(problem, baseline, case["floor"], delta=case["delta"], bounds=sf.Bernstein(**wrong)).plan(
-            counts
+        plan = sf.StepMix(
+            problem, baseline, case["floor"], delta=case["delta"], bounds=sf.Bernstein(**wrong)
+        ).plan(counts)
+        missed += not np.allclose(
+            plan.candidates, case["bernstein"]["lower_by_h0"], atol=1e-9, rtol=0
         )
-        missed += not np.allclose(plan.candidates, case["bernstein"]["lower_by_h0"], atol=1e-9, rtol=0)
     assert missed >= 5

@@ -1,8 +1,12 @@
-"""Counts in lists of the next states that were seen: against a dictionary, against tables, and in plans.
+"""Counts in lists of the next states that were seen: against a dictionary, against tables, and in
+plans.
 
-- Lists: what is added, in any order and beyond any room, is what a dictionary holds; compiled or not.
-- Plans: the same counts in a table and in lists give the same plan, within rounding; the paper's bounds to the bit.
-- The closed form of a worst mean: against the dual in 50 digits. Control: the lowest value among those seen.
+- Lists: what is added, in any order and beyond any room, is what a dictionary holds; compiled or
+  not.
+- Plans: the same counts in a table and in lists give the same plan, within rounding; the paper's
+  bounds to the bit.
+- The closed form of a worst mean: against the dual in 50 digits. Control: the lowest value among
+  those seen.
 """
 
 import itertools
@@ -19,7 +23,14 @@ from surefoot.errors import InvalidCounts, InvalidFile
 from surefoot.kernels import lists as compiled_lists
 from surefoot.kernels.kl import worst_mean_at_once
 from surefoot.model import count_lists, transitions
-from surefoot.model.count_lists import Entries, added, entries_of, lists_from, lists_have_room, with_room
+from surefoot.model.count_lists import (
+    Entries,
+    added,
+    entries_of,
+    lists_from,
+    lists_have_room,
+    with_room,
+)
 from surefoot.model.transitions import Lists, Table, more_than, same_counts
 from surefoot.run.simulate import simulate_reference
 
@@ -30,7 +41,9 @@ def empty(rows=2, pairs=6, S=3):
     return lists_from(Entries(NONE, NONE, NONE), (rows, pairs), S)
 
 
-@pytest.mark.parametrize("add", [count_lists.add_to_list, compiled_lists.add_to_list], ids=["plain", "compiled"])
+@pytest.mark.parametrize(
+    "add", [count_lists.add_to_list, compiled_lists.add_to_list], ids=["plain", "compiled"]
+)
 def test_lists_hold_what_a_dictionary_holds(add):
     rng, S, expected = np.random.default_rng(1), 40, {}
     lists = empty(S=S)
@@ -42,15 +55,22 @@ def test_lists_hold_what_a_dictionary_holds(add):
             assert add(lists, row, pair, s_next, more + 1)
         expected[row * 6 + pair, s_next] = expected.get((row * 6 + pair, s_next), 0) + more + 1
     place, state, n = entries_of(lists)
-    assert list(zip(zip(place.tolist(), state.tolist(), strict=True), n.tolist(), strict=True)) == sorted(
-        expected.items()
+    assert list(
+        zip(zip(place.tolist(), state.tolist(), strict=True), n.tolist(), strict=True)
+    ) == sorted(expected.items())
+    assert (
+        lists.visits.sum()
+        == Lists(lists, 2).total
+        == Lists(lists, 2).copy().total
+        == sum(expected.values())
     )
-    assert lists.visits.sum() == Lists(lists, 2).total == Lists(lists, 2).copy().total == sum(expected.values())
 
 
 @pytest.mark.parametrize("S", [3, 70])
 def test_counts_are_taken_from_sparse_matrices(S):
-    """One for all steps, which is pooled, or one for each; of any kind; equal places are added up, zeros left out."""
+    """One for all steps, which is pooled, or one for each; of any kind; equal places are added
+    up, zeros left out.
+    """
     rng, A, H = np.random.default_rng(4), 2, 2
     table = rng.integers(0, 3, (H, S, A, S)) * (rng.random((H, S, A, S)) < 0.2)
     matrices = [scipy.sparse.csc_array(step.reshape(S * A, S)) for step in table]
@@ -62,7 +82,12 @@ def test_counts_are_taken_from_sparse_matrices(S):
     assert (sf.Counts([step]).pooled, sf.Counts(step, H=1).pooled) == (False, True)
     often = np.zeros(300, dtype=int)
     for dtype in (bool, np.uint8, np.int8, np.int64):
-        assert sf.Counts(scipy.sparse.coo_matrix((np.ones(300, dtype), (often, often)), (S * A, S)), H=H).total == 300
+        assert (
+            sf.Counts(
+                scipy.sparse.coo_matrix((np.ones(300, dtype), (often, often)), (S * A, S)), H=H
+            ).total
+            == 300
+        )
     pair, state = np.nonzero(table[0].reshape(S * A, S))
     twice = np.ones(2 * len(pair), dtype=int), (np.tile(pair, 2), np.tile(state, 2))
     given = scipy.sparse.coo_matrix(twice, shape=(S * A, S))
@@ -72,15 +97,24 @@ def test_counts_are_taken_from_sparse_matrices(S):
     many, none = np.zeros((S * A, S)), np.zeros((S * A, S))
     many[A + 1, 2] = 2.0**53 + 2
     whole = r"n_sas\[\d+, [01], \d+\] is {}, expected a whole number from 0 to 2\^53"
-    wrong = (0.25 * matrices[0], "0.(25|5)"), (-matrices[0], "-[12]"), (scipy.sparse.csr_array(many), "9.*")
+    wrong = (
+        (0.25 * matrices[0], "0.(25|5)"),
+        (-matrices[0], "-[12]"),
+        (scipy.sparse.csr_array(many), "9.*"),
+    )
     for counts, found in wrong:
         with pytest.raises(InvalidCounts, match=whole.format(found)):
             sf.Counts(counts, H=H)
     with pytest.raises(InvalidCounts, match=r"n_sas\[1, 1, 1, 2\] is 9.*, expected a whole number"):
         sf.Counts([scipy.sparse.csr_array(none), scipy.sparse.csr_array(many)])
-    with pytest.raises(InvalidCounts, match=r"n_sas has shape .*, expected scipy.sparse matrices of shape \(S\*A, S\)"):
+    with pytest.raises(
+        InvalidCounts,
+        match=r"n_sas has shape .*, expected scipy.sparse matrices of shape \(S\*A, S\)",
+    ):
         sf.Counts(scipy.sparse.csr_array(np.ones((S, S + 1))))
-    with pytest.raises(InvalidCounts, match="n_sas has 2 matrices, expected one for each of the H = 3 steps"):
+    with pytest.raises(
+        InvalidCounts, match="n_sas has 2 matrices, expected one for each of the H = 3 steps"
+    ):
         sf.Counts(matrices, H=3)
 
 
@@ -90,7 +124,10 @@ def test_room_for_an_episode_is_enough():
     lists = empty(rows=1, pairs=4, S=S)
     for _ in range(200):
         lists = lists if lists_have_room(lists, H) else with_room(lists, H)
-        assert all(count_lists.add_to_list(lists, 0, int(rng.integers(4)), int(rng.integers(S)), 1) for _ in range(H))
+        assert all(
+            count_lists.add_to_list(lists, 0, int(rng.integers(4)), int(rng.integers(S)), 1)
+            for _ in range(H)
+        )
 
 
 def both(rows=2, S=5, A=2, seed=0):
@@ -102,7 +139,12 @@ def both(rows=2, S=5, A=2, seed=0):
 def test_tables_and_lists_answer_the_same():
     table, lists = both()
     more = both(seed=3)[0].entries
-    for change in (lambda x: x, lambda x: x.copy(), lambda x: x.pooled(), lambda x: x.add_entries(more) or x):
+    for change in (
+        lambda x: x,
+        lambda x: x.copy(),
+        lambda x: x.pooled(),
+        lambda x: x.add_entries(more) or x,
+    ):
         one, other = change(table), change(lists)
         assert one.shape == other.shape and one.total == other.total > 0
         for name in ("n_sa", "into", "n_sas"):
@@ -142,7 +184,8 @@ def world(word):
 
 
 WORDS = (
-    "plain | mask | next | next mask | starts | unknown | unknown starts mask | nostart | by step | relative | paper"
+    "plain | mask | next | next mask | starts | unknown | unknown starts mask | nostart | by "
+    "step | relative | paper"
 )
 
 
@@ -155,11 +198,17 @@ def test_the_same_plan_from_a_table_and_from_lists(word, kind, monkeypatch):
     floor = sf.Relative(0.3) if word == "relative" else 0.3
     bounds = sf.Bernstein(scale=1e-4) if word == "paper" else sf.KL()
     pooled = word != "by step"
-    agent = kind(problem, sf.uniform(4, 9, 3), floor, delta=0.1, pooled=pooled, bounds=bounds, returns=None)
+    agent = kind(
+        problem, sf.uniform(4, 9, 3), floor, delta=0.1, pooled=pooled, bounds=bounds, returns=None
+    )
     rng = np.random.default_rng(3)
     counts = sf.Counts.zeros(problem, pooled)
     for _ in range(3000):
-        states, actions, rewards = [0 if made.problem.one_start else int(rng.choice(9, p=made.start))], [], []
+        states, actions, rewards = (
+            [0 if made.problem.one_start else int(rng.choice(9, p=made.start))],
+            [],
+            [],
+        )
         for h in range(4):
             actions.append(int(rng.integers(3)))
             states.append(int(rng.choice(9, p=made.P[h, states[-1], actions[-1]])))
@@ -182,7 +231,11 @@ def test_the_same_plan_from_a_table_and_from_lists(word, kind, monkeypatch):
     found = agent.plan(listed)
     exact = 0.0 if word == "paper" else 1e-12
     assert_same_values(found, dense, exact)
-    assert found.h == dense.h and found.source == dense.source and found.rho == pytest.approx(dense.rho, abs=1e-10)
+    assert (
+        found.h == dense.h
+        and found.source == dense.source
+        and found.rho == pytest.approx(dense.rho, abs=1e-10)
+    )
     assert found.upper == pytest.approx(dense.upper, abs=1e-12)
     assert word in ("relative", "paper") or found.source != "baseline"
     if word != "relative":  # there the last one is an upper value in the readable version
@@ -191,32 +244,51 @@ def test_the_same_plan_from_a_table_and_from_lists(word, kind, monkeypatch):
 
 
 def assert_same_values(found, other, atol):
-    """Of the candidates that matter: the chosen one, its neighbour, the ends. Others have the same value, or 0."""
+    """Of the candidates that matter: the chosen one, its neighbour, the ends. Others have the
+    same value, or 0.
+    """
     c = len(found.candidates) - 1 if found.h == 4 else found.h
     matter = np.isin(np.arange(len(found.candidates)), [0, c - 1, c, len(found.candidates) - 1])
     close = np.isclose(found.candidates, other.candidates, rtol=0, atol=atol)
-    assert (close | (~matter & (found.candidates == 0.0))).all(), (found.candidates, other.candidates)
+    assert (close | (~matter & (found.candidates == 0.0))).all(), (
+        found.candidates,
+        other.candidates,
+    )
 
 
 def dual(p, d, eps, t):
-    return t * mpmath.expm1(-eps + sum(p_i * mpmath.log1p(d_i / t) for p_i, d_i in zip(p, d, strict=True)))
+    return t * mpmath.expm1(
+        -eps + sum(p_i * mpmath.log1p(d_i / t) for p_i, d_i in zip(p, d, strict=True))
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_worst_mean_of_a_list(seed):
-    """It is the dual's largest value, in 50 digits, or a little less. With the lowest of those seen it is not."""
+    """It is the dual's largest value, in 50 digits, or a little less. With the lowest of those
+    seen it is not.
+    """
     rng = np.random.default_rng(seed)
     n = int(rng.choice([1, 5, 50, 500, 5000]))
     k = rng.multinomial(n, rng.dirichlet(np.ones(3)))
-    p, V, low = k[k > 0] / n, rng.uniform(1.0, 3.0, int((k > 0).sum())), float(rng.choice([0.0, 0.9]))
+    p, V, low = (
+        k[k > 0] / n,
+        rng.uniform(1.0, 3.0, int((k > 0).sum())),
+        float(rng.choice([0.0, 0.9])),
+    )
     eps, high = float(rng.uniform(5.0, 30.0)) / n, 4.0
     found = worst_mean_at_once(p, V, len(p), 1.0, eps, 1e-13, low, high)
     with mpmath.workdps(50):
         d = [mpmath.mpf(float(v)) - low for v in V]
         grid = [mpmath.mpf(10) ** x for x in np.linspace(-14, 3, 2000)]
         best = max(dual([mpmath.mpf(float(x)) for x in p], d, mpmath.mpf(eps), t) for t in grid)
-        limit = mpmath.exp(-eps + sum(float(x) * mpmath.log(d_i) for x, d_i in zip(p, d, strict=True)))
-        assert low + max(best, limit) * (1 - 1e-4) - 1e-9 <= found <= low + max(best, limit) * (1 + 1e-4)
+        limit = mpmath.exp(
+            -eps + sum(float(x) * mpmath.log(d_i) for x, d_i in zip(p, d, strict=True))
+        )
+        assert (
+            low + max(best, limit) * (1 - 1e-4) - 1e-9
+            <= found
+            <= low + max(best, limit) * (1 + 1e-4)
+        )
     without_unseen = worst_mean_at_once(p, V, len(p), 1.0, eps, 1e-13, float(V.min()), high)
     # with many visits nothing is left to fear
     assert without_unseen > found if n <= 5 else without_unseen >= found - 1e-12
@@ -242,7 +314,9 @@ def run():
 def test_many_states_are_counted_in_lists(run):
     _, agent, found = run
     assert isinstance(found.counts.transitions, Lists) and agent.replan_share == 0.1
-    assert found.counts.total == 2000 * 2 and found.counts.episodes == 2000 and found.violations == 0
+    assert (
+        found.counts.total == 2000 * 2 and found.counts.episodes == 2000 and found.violations == 0
+    )
     assert found.first_mixture is not None and found.first_mixture < 2000
 
 
@@ -274,7 +348,11 @@ def test_counts_in_lists_merge_and_pool(run):
     np.testing.assert_array_equal(merged.n_sa, found.counts.n_sa + other.n_sa)
     by_step = sf.Counts.zeros(made.problem)
     by_step.add(sf.Episode.of(made.problem, [0, 1, 2, 3], [0, 1, 0]))
-    assert by_step.shape == (3, 70, 2) and by_step.pool().shape == (1, 70, 2) and by_step.pool().total == 2
+    assert (
+        by_step.shape == (3, 70, 2)
+        and by_step.pool().shape == (1, 70, 2)
+        and by_step.pool().total == 2
+    )
 
 
 def test_the_ledger_of_many_states_is_verified(tmp_path):
@@ -289,7 +367,9 @@ def test_the_ledger_of_many_states_is_verified(tmp_path):
 
 
 def test_loops_agree_with_the_reference_loop():
-    """Plan by plan in compiled code, and step by step in Python: the same counts, with room made on the way."""
+    """Plan by plan in compiled code, and step by step in Python: the same counts, with room made
+    on the way.
+    """
     made, agent = large()
     agent = sf.StepMix(made.problem, agent.pi_b, agent.floor, delta=0.2, pooled=True, replan=0.0)
     quick = sf.simulate(made, agent, 150, seed=4)
@@ -301,7 +381,9 @@ def test_loops_agree_with_the_reference_loop():
 def test_a_pass_in_parts_has_the_bits_of_one(run, bounds):
     """In one pass by the kernel, by one thread and by three; every candidate that is bounded."""
     made, _, found = run
-    agent = sf.StepMix(made.problem, sf.uniform(3, 70, 2), 0.5, pooled=True, bounds=bounds, returns=None)
+    agent = sf.StepMix(
+        made.problem, sf.uniform(3, 70, 2), 0.5, pooled=True, bounds=bounds, returns=None
+    )
     passes, values = [], []
     for parts in (None, 1, 3):
         known, L = agent.evidence(found.counts), np.zeros(4)
@@ -331,5 +413,8 @@ def test_a_forecast_of_many_states(run, monkeypatch):
     listed = sf.forecast(agent, world=made).outlooks[0]
     monkeypatch.setattr(transitions, "MOST_IN_A_TABLE", 1000)
     table = sf.forecast(agent, world=made).outlooks[0]
-    assert (listed.first_mixture, listed.first_optimistic) == (table.first_mixture, table.first_optimistic)
+    assert (listed.first_mixture, listed.first_optimistic) == (
+        table.first_mixture,
+        table.first_optimistic,
+    )
     assert listed.first_mixture is not None

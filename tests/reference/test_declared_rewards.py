@@ -1,4 +1,6 @@
-"""What was paid beyond the declared table: the capital in exact fractions, and every sequence of a small law."""
+"""What was paid beyond the declared table: the capital in exact fractions, and every sequence of
+a small law.
+"""
 
 import math
 from fractions import Fraction
@@ -44,7 +46,9 @@ def test_the_capital_is_the_formula(D):
 
 
 def test_what_each_side_can_lose():
-    """Of a table in [0, 1]: paid more loses the table, paid less loses the rest of the range; never all of a stake."""
+    """Of a table in [0, 1]: paid more loses the table, paid less loses the rest of the range;
+    never all of a stake.
+    """
     table = sf.Problem(np.array([[0.25, 0.75]]), 0, H, stationary=True)
     losses = 0.9 / watch(table).bet.stake[:, 0]
     assert losses == pytest.approx([H * 0.75, H * 0.75])
@@ -53,21 +57,31 @@ def test_what_each_side_can_lose():
         for extreme in (-H * r - 1e-9 * H, H * (1 - r) + 1e-9 * H):
             assert np.isfinite(state.after(extreme).log_wealth).all()
     at_least = sf.Problem(np.full((1, 1), 0.5), 0, H, stationary=True, rewards_at_least=True)
-    assert watch(at_least).bet.sign.ravel().tolist() == [-1.0]  # more than a lower bound contradicts nothing
-    unknown = sf.Problem(np.full((1, 1), 0.5), 0, H, stationary=True, unknown=np.ones((1, 1), dtype=bool))
+    assert watch(at_least).bet.sign.ravel().tolist() == [
+        -1.0
+    ]  # more than a lower bound contradicts nothing
+    unknown = sf.Problem(
+        np.full((1, 1), 0.5), 0, H, stationary=True, unknown=np.ones((1, 1), dtype=bool)
+    )
     assert watch(unknown) is None
 
 
 LAWS = {  # D of an episode, and its chances, of a table that holds the mean
-    "coins": {Fraction(-1): Fraction(1, 4), Fraction(0): Fraction(1, 2), Fraction(1): Fraction(1, 4)},
+    "coins": {
+        Fraction(-1): Fraction(1, 4),
+        Fraction(0): Fraction(1, 2),
+        Fraction(1): Fraction(1, 4),
+    },
     "skewed": {Fraction(-1, 4): Fraction(4, 5), Fraction(1): Fraction(1, 5)},
 }
 
 
 @pytest.mark.parametrize("law", LAWS)
 def test_every_sequence_of_a_true_table(law):
-    """The expectation after every sequence of six episodes is at most 1. Control: of a table that says 0.05 less, it is
-    above; and so is, of the true one, that of a rule which takes the better side afterwards."""
+    """The expectation after every sequence of six episodes is at most 1. Control: of a table that
+    says 0.05 less, it is above; and so is, of the true one, that of a rule which takes the better
+    side afterwards.
+    """
     outcomes = LAWS[law]
     kept = shifted = chosen = Fraction(0)
     for D in product(outcomes, repeat=6):

@@ -1,8 +1,9 @@
 """Where an episode ends: rows that steps share hold no next state of the last step.
 
-The world is small enough to list every episode with its probability, so that counts of a thousand episodes are exactly
-in proportion: every step ends the episode by itself with probability 0.3, H = 3. A shared row must say 0.3, whether or
-not the process also says `terminated` when its last step is done. Controls: three other rules, and what they say.
+The world is small enough to list every episode with its probability, so that counts of a thousand
+episodes are exactly in proportion: every step ends the episode by itself with probability 0.3, H =
+3. A shared row must say 0.3, whether or not the process also says `terminated` when its last step
+is done. Controls: three other rules, and what they say.
 """
 
 from fractions import Fraction
@@ -15,13 +16,16 @@ from gymnasium.wrappers import TimeLimit
 import surefoot as sf
 
 H, ALIVE, ENDED = 3, 0, 1
-# In how many of 1,000 episodes the process ends by itself at step 1, 2, 3, and how many go on to the horizon.
+# In how many of 1,000 episodes the process ends by itself at step 1, 2, 3, and how many go on to
+# the horizon.
 LENGTHS = {1: 300, 2: 210, 3: 147, None: 343}
 TRUE = Fraction(3, 10)
 
 
 def outcomes(end, says_so):
-    """The steps of one episode as (step, did it end by itself, does the process say `terminated`)."""
+    """The steps of one episode as (step, did it end by itself, does the process say
+    `terminated`).
+    """
     last = H if end is None else end
     for h in range(1, last + 1):
         by_itself = h == end
@@ -29,7 +33,9 @@ def outcomes(end, says_so):
 
 
 def problem(rewards=False):
-    """One state, and one for episodes that ended; one action. All rewards 1 while it goes on, or unknown."""
+    """One state, and one for episodes that ended; one action. All rewards 1 while it goes on, or
+    unknown.
+    """
     support = np.array([[[True, True]], [[False, True]]])
     r = np.array([[1.0], [0.0]])
     unknown = np.array([[True], [False]]) if rewards else None
@@ -42,7 +48,9 @@ def learner_counts(says_so, pooled=True, rewards=False):
     agent = sf.StepMix(problem(rewards), baseline, 0.1, pooled=pooled, replan=1.0)
     learner = sf.Learner(agent, seed=0)
     ends = [end for end, n in LENGTHS.items() for _ in range(n)]
-    for i in np.random.default_rng(0).permutation(len(ends)):  # in no order: steps are seen to be alike
+    for i in np.random.default_rng(0).permutation(
+        len(ends)
+    ):  # in no order: steps are seen to be alike
         learner.begin()
         for _, by_itself, terminated in outcomes(ends[i], says_so):
             learner.act()
@@ -58,7 +66,9 @@ def log_counts(path, says_so, header="episode,step,state,action,reward,next_stat
     for end, n in LENGTHS.items():
         for _ in range(n):
             for h, by_itself, terminated in outcomes(end, says_so):
-                lines.append(f"{number},{h},alive,go,1,{'gone' if by_itself else 'alive'},{int(terminated)}")
+                lines.append(
+                    f"{number},{h},alive,go,1,{'gone' if by_itself else 'alive'},{int(terminated)}"
+                )
             number += 1
     path.write_text("\n".join(lines) + "\n")
     return sf.count_log(path, states=["alive", "gone"], actions=["go"], reward_range=(0, 1))
@@ -135,7 +145,9 @@ def test_pooling_counts_by_step_leaves_the_last_step_out():
     pooled = by_step.pool()
     assert pooled == learner_counts(True)
     assert share_of_ends(pooled) == TRUE
-    assert share_of_ends(sf.Counts(by_step.n_sas.sum(axis=0), H)) != TRUE  # control: all steps added up
+    assert (
+        share_of_ends(sf.Counts(by_step.n_sas.sum(axis=0), H)) != TRUE
+    )  # control: all steps added up
     assert pooled.pool() == pooled
 
 
@@ -163,7 +175,9 @@ class TestRewardsOfTheLastStep:
         assert 0.55 < plan.lower <= 0.6
 
     def test_control_divided_by_the_visits_of_next_states(self):
-        """The sum of all rewards over the transitions alone says H/(H-1) times what is true: 0.6 becomes 1.2."""
+        """The sum of all rewards over the transitions alone says H/(H-1) times what is true: 0.6
+        becomes 1.2.
+        """
         p = sf.Problem([[0.5]], H=2, stationary=True, unknown=np.array([[True]]))
         counts = sf.Counts.zeros(p, pooled=True)
         for _ in range(1000):
@@ -177,7 +191,8 @@ class TestRewardsOfTheLastStep:
 
 
 class EndsItself(gym.Env):
-    """Three states, and an end when the fifth step is done, as nearly every hand-written environment has one.
+    """Three states, and an end when the fifth step is done, as nearly every hand-written
+    environment has one.
 
     Action 1 earns 1; action 0 earns 1 with probability 3/4.
     """
@@ -214,7 +229,9 @@ class TestAnEnvironmentThatEndsItself:
         plan = agent.plan(run.counts)
         assert run.first_mixture is not None
         assert 3.75 < plan.lower <= 5.0 <= plan.upper + 1e-9
-        assert run.counts.n_sas[0, :3, :, 3].sum() == 0  # no move of these three states ends an episode
+        assert (
+            run.counts.n_sas[0, :3, :, 3].sum() == 0
+        )  # no move of these three states ends an episode
 
     def test_the_forecast_knows_what_the_baseline_earns(self, ends_itself):
         """3.75; to count the ends says 2.69."""
@@ -223,8 +240,9 @@ class TestAnEnvironmentThatEndsItself:
 
 
 class ShowsItsModel(gym.Env):
-    """Two states that follow each other with 0.5; no outcome of its model ends an episode. It may say `terminated` when
-    its last step is done all the same."""
+    """Two states that follow each other with 0.5; no outcome of its model ends an episode. It may
+    say `terminated` when its last step is done all the same.
+    """
 
     observation_space, action_space = gym.spaces.Discrete(2), gym.spaces.Discrete(1)
     initial_state_distrib = np.array([1.0, 0.0])

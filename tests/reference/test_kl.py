@@ -1,4 +1,6 @@
-"""KL certificates: outside values to 1e-9, the dual against its primal, and the kernel against the readable version."""
+"""KL certificates: outside values to 1e-9, the dual against its primal, and the kernel against
+the readable version.
+"""
 
 import math
 from fractions import Fraction
@@ -19,7 +21,11 @@ CASES = range(9)
 
 
 def built(case):
-    return sf.Problem(case["r"], s1=case["s1"]), np.array(case["baseline"]), sf.Counts(case["n_sas"])
+    return (
+        sf.Problem(case["r"], s1=case["s1"]),
+        np.array(case["baseline"]),
+        sf.Counts(case["n_sas"]),
+    )
 
 
 @pytest.mark.parametrize("i", CASES)
@@ -28,8 +34,13 @@ def test_check_values(check_values, i):
     problem, baseline, counts = built(case)
     model = sf.Model(problem, counts, case["delta"])
     pi_bar = np.eye(problem.A)[np.array(case["bernstein"]["optimistic_actions"])]
-    found = [sf.KL(full_support=True).lower(model, sf.splice(baseline, pi_bar, h0)) for h0 in range(problem.H + 1)]
-    np.testing.assert_allclose(found, case["kl"]["lower_by_h0_for_bernstein_optimistic_splices"], atol=1e-9, rtol=0)
+    found = [
+        sf.KL(full_support=True).lower(model, sf.splice(baseline, pi_bar, h0))
+        for h0 in range(problem.H + 1)
+    ]
+    np.testing.assert_allclose(
+        found, case["kl"]["lower_by_h0_for_bernstein_optimistic_splices"], atol=1e-9, rtol=0
+    )
 
 
 def random_ball(rng):
@@ -51,10 +62,12 @@ def test_kernel_is_readable():
         p_hat, eps, V = random_ball(rng)
         for sign in (1.0, -1.0):
             found = kernel.worst_mean(p_hat, V, len(V), sign, eps, 0.0)
-            assert found == pytest.approx(readable(p_hat, eps, sign * V), abs=1e-10 * max(1.0, V.max()))
+            assert found == pytest.approx(
+                readable(p_hat, eps, sign * V), abs=1e-10 * max(1.0, V.max())
+            )
 
 
-# ---- The mixture over unknown supports ------------------------------------------------------------------------------
+# ---- The mixture over unknown supports -----------------------------------------------------------
 
 
 def rising(x, k):
@@ -63,14 +76,18 @@ def rising(x, k):
 
 
 def by_enumeration(n_i):
-    """m(n) from its definition: draw k with weight w_k, then one of the sets of k outcomes, then Dirichlet(1/2)."""
+    """m(n) from its definition: draw k with weight w_k, then one of the sets of k outcomes, then
+    Dirichlet(1/2).
+    """
     S, n = len(n_i), sum(n_i)
     m = Fraction(0)
     for k in range(1, S + 1):
         w = Fraction(1, S) if k == S else Fraction(1, k * (k + 1))
         for support in combinations(range(S), k):
             if all(i in support for i, x in enumerate(n_i) if x > 0):
-                within = math.prod((rising(Fraction(1, 2), n_i[i]) for i in support), start=Fraction(1))
+                within = math.prod(
+                    (rising(Fraction(1, 2), n_i[i]) for i in support), start=Fraction(1)
+                )
                 m += w / math.comb(S, k) * within / rising(Fraction(k, 2), n)
     return m
 
@@ -109,7 +126,9 @@ def test_the_mixture_over_supports_is_a_law(S):
 
 
 def test_the_kernel_of_the_mixture_over_supports_is_readable():
-    """Whole and fractional counts, 10^9 visits, up to 300 states and as many of them seen; all terms count there."""
+    """Whole and fractional counts, 10^9 visits, up to 300 states and as many of them seen; all
+    terms count there.
+    """
     rng = np.random.default_rng(3)
     for _ in range(200):
         S = int(rng.choice([2, 5, 20, 60, 300]))
@@ -127,7 +146,9 @@ def test_the_kernel_of_the_mixture_over_supports_is_readable():
 
 @pytest.mark.parametrize(("d", "n"), [(1, 1), (3, 3), (3, 1000), (40, 45), (50, 50)])
 def test_what_is_left_out_of_the_sum_makes_the_ball_larger(d, n):
-    """2,000 possible states: the terms beyond k = 4d + 64 are left out, all but the last. It costs log S at most."""
+    """2,000 possible states: the terms beyond k = 4d + 64 are left out, all but the last. It
+    costs log S at most.
+    """
     n_i = np.zeros(2000, dtype=np.int64)
     n_i[:d] = 1
     n_i[0] += n - d
@@ -137,7 +158,9 @@ def test_what_is_left_out_of_the_sum_makes_the_ball_larger(d, n):
 
 
 def test_a_mixture_over_supports_needs_few_nats():
-    """Three successors at n = 1,000: 14 nats with 10 possible states, 42 with 10^5; Dirichlet(1/2) 28 and 4,921."""
+    """Three successors at n = 1,000: 14 nats with 10 possible states, 42 with 10^5;
+    Dirichlet(1/2) 28 and 4,921.
+    """
     found = []
     for S in (10, 50, 500, 5000, 10**5):
         n_i = np.zeros(S, dtype=np.int64)
@@ -148,7 +171,7 @@ def test_a_mixture_over_supports_needs_few_nats():
     assert 1000 * dirichlet == pytest.approx(4921, abs=1)
 
 
-# ---- Balls ----------------------------------------------------------------------------------------------------------
+# ---- Balls ---------------------------------------------------------------------------------------
 
 
 def kl(p_hat, rows):
@@ -160,12 +183,15 @@ def kl(p_hat, rows):
 
 
 def test_no_row_in_the_ball_is_worse_and_some_row_is_as_bad():
-    """The primal: random rows inside the ball are never below the bound; on the way to the worst one they reach it."""
+    """The primal: random rows inside the ball are never below the bound; on the way to the worst
+    one they reach it.
+    """
     rng = np.random.default_rng(1)
     for _ in range(120):
         p_hat, eps, V = random_ball(rng)
         bound = readable(p_hat, eps, V)
-        # Rows of the optimal form p_i ~ p_hat_i / (t + d_i), with what is missing given to a worst state.
+        # Rows of the optimal form p_i ~ p_hat_i / (t + d_i), with what is missing given to a worst
+        # state.
         t = np.geomspace(1e-9, 1e9, 400) * max(float(np.ptp(V)), 1e-6)
         q = p_hat / (t[:, None] + (V - V.min()))
         q /= q.sum(axis=-1, keepdims=True)
@@ -193,7 +219,13 @@ def test_no_data_says_what_is_known_without_data():
 @pytest.mark.parametrize("name", SPLICES)
 @pytest.mark.parametrize("full_support", [False, True])
 def test_plan_is_by_the_book(name, full_support, counts_of):
-    for seed, episodes, pooled in ((0, 0, False), (1, 40, False), (2, 3000, False), (3, 300, True), (4, 10**6, True)):
+    for seed, episodes, pooled in (
+        (0, 0, False),
+        (1, 40, False),
+        (2, 3000, False),
+        (3, 300, True),
+        (4, 10**6, True),
+    ):
         world = sf.random_mdp(3, 2, 3, seed, stationary=True)
         pi_b = sf.boltzmann(sf.solve(world).Q, 3.0)
         value = sf.policy_value(world, pi_b)[0, 0]
@@ -208,7 +240,9 @@ def test_plan_is_by_the_book(name, full_support, counts_of):
         plan, book = agent.plan(counts), agent.plan_reference(counts)
         assert (plan.source, plan.h, plan.safety) == (book.source, book.h, book.safety)
         np.testing.assert_allclose(plan.candidates, book.candidates, atol=1e-8, rtol=0)
-        assert (plan.candidates <= np.array(book.candidates) + 1e-13).all()  # rounded down, never up
+        assert (
+            plan.candidates <= np.array(book.candidates) + 1e-13
+        ).all()  # rounded down, never up
         assert plan.upper == pytest.approx(book.upper, abs=1e-8)
         assert plan.rho == pytest.approx(book.rho, abs=1e-5)
 
@@ -249,7 +283,9 @@ def test_a_scaled_radius_is_not_certified():
 
 @pytest.mark.parametrize("S", [6, 70])
 def test_an_explanation_knows_the_values_of_the_bolder_policy(S, counts_of):
-    """Also after the step from which it is the optimistic one: by the readable bounds, of the policy as a whole."""
+    """Also after the step from which it is the optimistic one: by the readable bounds, of the
+    policy as a whole.
+    """
     rng = np.random.default_rng(2)
     P = np.zeros((S, 2, S))
     for s, a in np.ndindex(S, 2):
@@ -257,7 +293,11 @@ def test_an_explanation_knows_the_values_of_the_bolder_policy(S, counts_of):
     world = sf.TabularMDP(P, rng.random((S, 2)), H=5)
     pi_b = np.tile([0.995, 0.005], (5, S, 1))
     counts = counts_of(world, pi_b, 30 * S, seed=0, pooled=True)
-    L = sf.StepMix(world.problem, pi_b, 1.0, delta=0.1, pooled=True, returns=None).plan_reference(counts).candidates
+    L = (
+        sf.StepMix(world.problem, pi_b, 1.0, delta=0.1, pooled=True, returns=None)
+        .plan_reference(counts)
+        .candidates
+    )
     h = 3
     assert L[h] > L[:h].max()
     floor = 0.5 * (L[h] + L[:h].max())

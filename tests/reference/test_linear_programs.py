@@ -1,8 +1,8 @@
-"""Constrained optima, DOPE, OptPess-LP and reward-free safe RL against linear programs written down literally and
-solved by somebody else's solver, against enumeration, and by hand.
+"""Constrained optima, DOPE, OptPess-LP and reward-free safe RL against linear programs written down
+literally and solved by somebody else's solver, against enumeration, and by hand.
 
-The literal linear programs follow the formulas as printed: variables z(h,s,a,s') for all steps, two rows of the box for
-each of them. Ours has fewer rows and variables; what it finds must be the same.
+The literal linear programs follow the formulas as printed: variables z(h,s,a,s') for all steps, two
+rows of the box for each of them. Ours has fewer rows and variables; what it finds must be the same.
 """
 
 import itertools
@@ -17,7 +17,8 @@ from surefoot.bounds.lp import best_in_box, best_occupancy, cheapest_in_box
 
 K = 10**9  # episodes inside the logarithm; tables of counts below hold fewer
 DELTA = 0.05
-REFERENCE = {  # world: budget on the expected cost -> best expected reward, as in test_constrained_optima.py
+# world: budget on the expected cost -> best expected reward, as in test_constrained_optima.py
+REFERENCE = {
     "inventory": {3.5: 6.6653215273, 0.7: 1.5557105027},
     "media-buffer": {5.0: 3.2532957884, 1.0: 1.0165112816},
     "three-rooms": {3.0: 2.0, 0.6: 0.4},
@@ -41,7 +42,9 @@ def visits_of(P, start, pi):
 
 
 def literal_occupancy(P, start, reward, cost, budget):
-    """max sum q r, sum q c <= budget, flow in a known model: rows and columns written one by one."""
+    """max sum q r, sum q c <= budget, flow in a known model: rows and columns written one by
+    one.
+    """
     H, S, A = reward.shape
     at = {key: i for i, key in enumerate(itertools.product(range(H), range(S), range(A)))}
     rows, rights = [], []
@@ -58,9 +61,11 @@ def literal_occupancy(P, start, reward, cost, budget):
 
 
 def literal_extended(P_hat, b, start, reward, cost, budget=None, pi=None):
-    """DOPE's linear program as printed, all H steps, two rows of the box for each z. With pi: of this policy alone.
+    """DOPE's linear program as printed, all H steps, two rows of the box for each z. With pi: of
+    this policy alone.
 
-    Without a budget: the least cost. Returns linprog's answer; the sign of `fun` is that of a minimum.
+    Without a budget: the least cost. Returns linprog's answer; the sign of `fun` is that of a
+    minimum.
     """
     H, S, A = reward.shape
     at = {key: i for i, key in enumerate(itertools.product(range(H), range(S), range(A), range(S)))}
@@ -75,7 +80,10 @@ def literal_extended(P_hat, b, start, reward, cost, budget=None, pi=None):
         equal.append(row)
         equals.append(start[s] if h == 0 else 0.0)
     for (h, s, a, y), place in at.items():
-        for sign, bound in ((1.0, P_hat[h][s][a][y] + b[h][s][a][y]), (-1.0, P_hat[h][s][a][y] - b[h][s][a][y])):
+        for sign, bound in (
+            (1.0, P_hat[h][s][a][y] + b[h][s][a][y]),
+            (-1.0, P_hat[h][s][a][y] - b[h][s][a][y]),
+        ):
             row = np.zeros(len(at))  # z <= (P_hat + b) sum_y z, and (P_hat - b) sum_y z <= z
             row[place] += sign
             for y_ in range(S):
@@ -107,7 +115,9 @@ def estimate(n_sas, S):
 
 
 def printed_box(n_sas, S, A, H, scale, inside=None):
-    """b = 2 sqrt(P_hat (1 - P_hat) L/(n v 1)) + 14 L/(3 (n v 1)), min with 1, L = log(2 S^2 A H K/delta)."""
+    """b = 2 sqrt(P_hat (1 - P_hat) L/(n v 1)) + 14 L/(3 (n v 1)), min with 1, L = log(2 S^2 A H
+    K/delta).
+    """
     L = scale * math.log((2 * S**2 * A * H * K / DELTA) if inside is None else inside)
     n, P_hat = estimate(n_sas, S)
     b = np.zeros(n_sas.shape)
@@ -118,7 +128,9 @@ def printed_box(n_sas, S, A, H, scale, inside=None):
 
 
 def sharper_box(n_sas, S, A, H, scale):
-    """Maurer and Pontil: sqrt(2 P_hat (1 - P_hat) L/(n-1)) + 7 L/(3 (n-1)), and 1 below two visits."""
+    """Maurer and Pontil: sqrt(2 P_hat (1 - P_hat) L/(n-1)) + 7 L/(3 (n-1)), and 1 below two
+    visits.
+    """
     L = scale * math.log(3 * S**2 * A * H * K / DELTA)
     n, P_hat = estimate(n_sas, S)
     b = np.ones(n_sas.shape)
@@ -134,7 +146,12 @@ class Tiny:
 
     def __init__(self, seed, sizes=None, plenty=None):
         rng = np.random.default_rng(seed)
-        S, A, H = sizes or [(2, 2, 2), (3, 2, 2), (2, 2, 3), (3, 1, 3), (2, 3, 2), (1, 2, 3), (2, 2, 1)][seed % 7]
+        S, A, H = (
+            sizes
+            or [(2, 2, 2), (3, 2, 2), (2, 2, 3), (3, 1, 3), (2, 3, 2), (1, 2, 3), (2, 2, 1)][
+                seed % 7
+            ]
+        )
         self.S, self.A, self.H = S, A, H
         self.pooled = bool(rng.random() < 0.5)
         steps = () if self.pooled else (H,)
@@ -144,7 +161,9 @@ class Tiny:
         self.start = start
         few = [0, 1, 2, 30, 1000, 10**6] if plenty is None else plenty
         n = rng.choice(few, size=(*steps, S, A))
-        table = np.array([rng.multinomial(m, row) for m, row in zip(n.ravel(), P.reshape(-1, S), strict=True)])
+        table = np.array(
+            [rng.multinomial(m, row) for m, row in zip(n.ravel(), P.reshape(-1, S), strict=True)]
+        )
         self.counts = sf.Counts(table.reshape(*steps, S, A, S), H if self.pooled else None)
         self.n_sas = np.broadcast_to(self.counts.n_sas, (H, S, A, S))
         self.pi_b = rng.dirichlet(np.ones(A), size=(H, S))
@@ -178,16 +197,22 @@ def test_the_worlds_with_costs(name):
         assert (d * world.r).sum() == pytest.approx(best.value, abs=1e-9)
         assert (d * world.cost).sum() == pytest.approx(best.cost, abs=1e-9)
         assert best.cost <= budget + 1e-9
-        assert abs(sf.constrained_optimum(world, budget - 0.01).value - value) > 1e-4  # control: another budget
+        assert (
+            abs(sf.constrained_optimum(world, budget - 0.01).value - value) > 1e-4
+        )  # control: another budget
         d = visits_of(world.P, world.start, sf.solve(world).policy)
-        assert (d * world.cost).sum() > budget  # control: the budget binds, the optimum would break it
+        assert (
+            d * world.cost
+        ).sum() > budget  # control: the budget binds, the optimum would break it
 
 
 @pytest.mark.parametrize("name", sorted(REFERENCE))
 def test_a_budget_that_nobody_needs(name):
     world = sf.world(name)
     for budget in (float(world.H), float(world.H) + 5.0, math.inf):
-        assert sf.constrained_optimum(world, budget).value == pytest.approx(sf.solve(world).value, abs=1e-8)
+        assert sf.constrained_optimum(world, budget).value == pytest.approx(
+            sf.solve(world).value, abs=1e-8
+        )
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -225,7 +250,9 @@ def test_tiny_worlds_have_budgets_of_both_kinds():
 
 @pytest.mark.parametrize("seed", range(10))
 def test_around_the_cheapest_policy(seed):
-    """A hair below what the cheapest policy costs nothing is feasible; a hair above, something is."""
+    """A hair below what the cheapest policy costs nothing is feasible; a hair above, something
+    is.
+    """
     tiny = Tiny(seed)
     world = tiny.world
     cheapest = literal_occupancy(world.P, world.start, -tiny.cost, tiny.cost, 1e3).fun
@@ -241,8 +268,15 @@ def test_budgets_that_no_policy_meets():
     world = sf.world("three-rooms")
     for budget in (-1e-6, -3.0):
         answer = sf.constrained_optimum(world, budget)
-        assert (answer.feasible, answer.value, answer.policy, answer.cost) == (False, -math.inf, None, 0.0)
-    assert sf.constrained_optimum(world, 0.0).value == pytest.approx(0.0, abs=1e-9)  # control: staying is free
+        assert (answer.feasible, answer.value, answer.policy, answer.cost) == (
+            False,
+            -math.inf,
+            None,
+            0.0,
+        )
+    assert sf.constrained_optimum(world, 0.0).value == pytest.approx(
+        0.0, abs=1e-9
+    )  # control: staying is free
 
 
 def test_a_budget_without_end_below_zero():
@@ -255,7 +289,9 @@ def test_a_budget_without_end_below_zero():
 
 
 def test_boxes_by_hand():
-    """S = 2, A = 2, H = 3, K = 1000, delta = 0.1: entries worked out one at a time, also at n = 0 and n = 1."""
+    """S = 2, A = 2, H = 3, K = 1000, delta = 0.1: entries worked out one at a time, also at n =
+    0 and n = 1.
+    """
     problem = sf.Problem(np.zeros((3, 2, 2)))
     n_sas = np.zeros((3, 2, 2, 2), dtype=int)
     n_sas[0, 0, 1] = [30_000, 10_000]
@@ -275,7 +311,9 @@ def test_boxes_by_hand():
     small = sf.BernsteinBox(0.01).b(model, 1000)
     assert small[2, 0, 0, 0] == pytest.approx(14 * 0.01 * L / 15, abs=1e-15)  # no variance seen
     assert small[1, 1, 0, 1] == pytest.approx(14 * 0.01 * L / 3, abs=1e-15)
-    assert small[0, 0, 0, 1] == pytest.approx(2 * math.sqrt(0.25 * 0.01 * L) + 14 * 0.01 * L / 3, abs=1e-15)  # 1/S
+    assert small[0, 0, 0, 1] == pytest.approx(
+        2 * math.sqrt(0.25 * 0.01 * L) + 14 * 0.01 * L / 3, abs=1e-15
+    )  # 1/S
 
     Z = math.log(32 * 4 * 2 * 3 * 1000 / 0.1)
     b = sf.HoeffdingBox().b(model, 1000)
@@ -290,9 +328,13 @@ def test_boxes_by_hand():
     assert b[0, 0, 0, 0] == b[1, 1, 0, 1] == 1.0  # n = 0, n = 1
     small = sf.MaurerPontilBox(0.01).b(model, 1000)
     assert small[1, 1, 0, 0] == 1.0  # one visit says nothing, at any scale
-    assert small[2, 1, 1, 0] == pytest.approx(math.sqrt(2 * 0.25 * 0.01 * L) + 7 * 0.01 * L / 3, abs=1e-15)  # n = 2
+    assert small[2, 1, 1, 0] == pytest.approx(
+        math.sqrt(2 * 0.25 * 0.01 * L) + 7 * 0.01 * L / 3, abs=1e-15
+    )  # n = 2
 
-    no_A = math.log(2 * 4 * 3 * 1000 / 0.1)  # control: the published code's logarithm is another number
+    no_A = math.log(
+        2 * 4 * 3 * 1000 / 0.1
+    )  # control: the published code's logarithm is another number
     wrong = 2 * math.sqrt(0.75 * 0.25 * no_A / 40_000) + 14 * no_A / 120_000
     assert abs(sf.BernsteinBox().b(model, 1000)[0, 0, 1, 0] - wrong) > 1e-4
 
@@ -305,7 +347,9 @@ def test_pooled_visits_share_a_box():
     L = math.log(2 * 4 * 2 * 3 * 1000 / DELTA)
     for h in range(3):
         b = sf.BernsteinBox().b(model, 1000)[h, 0, 0, 0]
-        assert b == pytest.approx(2 * math.sqrt(0.75 * 0.25 * L / 4000) + 14 * L / 12_000, abs=1e-15)
+        assert b == pytest.approx(
+            2 * math.sqrt(0.75 * 0.25 * L / 4000) + 14 * L / 12_000, abs=1e-15
+        )
 
 
 # ---- the cheapest model of a box
@@ -339,17 +383,26 @@ def dearest(l, u, start, cost, pi):  # noqa: E741
 
 @pytest.mark.parametrize("sizes", [(2, 2, 2), (3, 1, 2), (2, 1, 3), (1, 2, 2)])
 def test_the_cheapest_model_is_a_corner(sizes):
-    """Every combination of corners tried, for one policy and for the best of all deterministic ones."""
+    """Every combination of corners tried, for one policy and for the best of all deterministic
+    ones.
+    """
     S, A, H = sizes
     apart = 0
     for seed in range(4):
         rng = np.random.default_rng([seed, *sizes])
         P, width = rng.dirichlet(np.ones(S), size=(H, S, A)), 0.5 * rng.random((H, S, A, S))
         l, u = np.maximum(P - width, 0.0), np.minimum(P + width, 1.0)  # noqa: E741
-        cost, pi, start = 2.0 * rng.random((H, S, A)), rng.dirichlet(np.ones(A), size=(H, S)), rng.dirichlet(np.ones(S))
-        pairs = list(itertools.product(range(H - 1), range(S), range(A)))  # the last step leads nowhere
+        cost, pi, start = (
+            2.0 * rng.random((H, S, A)),
+            rng.dirichlet(np.ones(A), size=(H, S)),
+            rng.dirichlet(np.ones(S)),
+        )
+        pairs = list(
+            itertools.product(range(H - 1), range(S), range(A))
+        )  # the last step leads nowhere
         policies = [pi] + [
-            np.eye(A)[np.reshape(actions, (H, S))] for actions in itertools.product(range(A), repeat=H * S)
+            np.eye(A)[np.reshape(actions, (H, S))]
+            for actions in itertools.product(range(A), repeat=H * S)
         ]
         best = [math.inf] * len(policies)
         for choice in itertools.product(*[corners(l[pair], u[pair]) for pair in pairs]):
@@ -395,7 +448,9 @@ DOPE_CASES = {  # box, scale, visits of each pair
 
 
 def dope_case(name, seed):
-    """What the printed formulas come to for a random table of counts; a budget around what is feasible."""
+    """What the printed formulas come to for a random table of counts; a budget around what is
+    feasible.
+    """
     box, scale, plenty = DOPE_CASES[name]
     tiny = Tiny(seed, plenty=plenty)
     S, A, H = tiny.S, tiny.A, tiny.H
@@ -414,7 +469,9 @@ def dope_case(name, seed):
 
 @pytest.mark.parametrize("name", DOPE_CASES)
 def test_dope_solves_the_printed_linear_program(name):
-    """Status, optimal objective, the policy's own objective and its pessimistic cost, for random tables of counts."""
+    """Status, optimal objective, the policy's own objective and its pessimistic cost, for random
+    tables of counts.
+    """
     feasible, differ = 0, 0
     for seed in range(28):
         tiny, P_hat, b, r_bar, c_bar, C, agent = dope_case(name, seed)
@@ -432,11 +489,13 @@ def test_dope_solves_the_printed_linear_program(name):
         answer = best_in_box(l, u, tiny.start, r_bar, c_bar, C)
         assert answer.status == "optimal"
         assert (answer.q * r_bar).sum() == pytest.approx(-theirs.fun, abs=1e-7, rel=1e-7)
-        # The policy played is worth that much in the best model of the box: the linear program of this policy alone.
+        # The policy played is worth that much in the best model of the box: the linear program of
+        # this policy alone.
         alone = literal_extended(P_hat, b, tiny.start, r_bar, c_bar, C, pi=plan.policy)
         assert alone.status == 0
         assert -alone.fun == pytest.approx(-theirs.fun, abs=1e-6, rel=1e-7)
-        # Its pessimistic cost, by the other solver, is within the budget, and it is what the plan says.
+        # Its pessimistic cost, by the other solver, is within the budget, and it is what the plan
+        # says.
         cost = literal_extended(P_hat, b, tiny.start, r_bar, c_bar, pi=plan.policy).fun
         assert cost <= C + 1e-9
         assert plan.cost == pytest.approx(min(cost, tiny.H), abs=1e-8)
@@ -479,7 +538,12 @@ def wrong_logarithm(tiny, scale, C, kappa):
 def wrong_optimism(tiny, scale, C, kappa):
     """H instead of H^2 in front of the optimism."""
     P_hat, b = printed_box(tiny.n_sas, tiny.S, tiny.A, tiny.H, scale)
-    return P_hat, b, tiny.cost + tiny.H * b.sum(axis=-1), tiny.world.r + tiny.H / kappa * b.sum(axis=-1)
+    return (
+        P_hat,
+        b,
+        tiny.cost + tiny.H * b.sum(axis=-1),
+        tiny.world.r + tiny.H / kappa * b.sum(axis=-1),
+    )
 
 
 def no_pessimism(tiny, scale, C, kappa):
@@ -497,18 +561,26 @@ def test_another_linear_program_is_noticed(wrong):
         right = literal_extended(P_hat, b, tiny.start, r_bar, c_bar, C)
         P_, b_, c_, r_ = wrong(tiny, 1.0, C, agent.kappa)
         other = literal_extended(P_, b_, tiny.start, r_, c_, C)
-        differ += right.status != other.status or (right.status == 0 and abs(right.fun - other.fun) > 1e-5)
+        differ += right.status != other.status or (
+            right.status == 0 and abs(right.fun - other.fun) > 1e-5
+        )
     assert differ >= 7
 
 
 # ---- OptPess-LP
 
 
-OPT_CASES = {"printed": (1.0, [10**6, 10**7]), "unvisited": (1e-3, [0, 1, 10**6]), "scaled": (1e-5, None)}
+OPT_CASES = {
+    "printed": (1.0, [10**6, 10**7]),
+    "unvisited": (1e-3, [0, 1, 10**6]),
+    "scaled": (1e-5, None),
+}
 
 
 def opt_case(name, seed):
-    """beta = sqrt(Z/(n v 1)), Z = log(32 S^2 A H K/delta); c + S H beta, r + (S H + 4 H S H/(tau - c0)) beta."""
+    """beta = sqrt(Z/(n v 1)), Z = log(32 S^2 A H K/delta); c + S H beta, r + (S H + 4 H S H/(tau
+    - c0)) beta.
+    """
     scale, plenty = OPT_CASES[name]
     tiny = Tiny(seed, plenty=plenty)
     S, A, H = tiny.S, tiny.A, tiny.H
@@ -518,10 +590,14 @@ def opt_case(name, seed):
     c_bar = tiny.cost + S * H * beta
     cost_b = (visits_of(P_hat, tiny.start, tiny.pi_b) * c_bar).sum()
     kappa = 0.05 + 0.5 * tiny.rng.random()
-    tau = float(np.clip(cost_b + kappa / 2 + tiny.rng.uniform(-0.2, 0.4), kappa, H))  # the test is at tau - kappa/2
+    tau = float(
+        np.clip(cost_b + kappa / 2 + tiny.rng.uniform(-0.2, 0.4), kappa, H)
+    )  # the test is at tau - kappa/2
     c0 = tau - kappa
     r_bar = tiny.world.r + (S * H + 4 * H * S * H / (tau - c0)) * beta
-    agent = sf.OptPessLP(tiny.world.problem, tiny.pi_b, bounds=sf.HoeffdingBox(scale), **tiny.settings(tau, kappa))
+    agent = sf.OptPessLP(
+        tiny.world.problem, tiny.pi_b, bounds=sf.HoeffdingBox(scale), **tiny.settings(tau, kappa)
+    )
     return tiny, P_hat, r_bar, c_bar, cost_b, tau, c0, agent
 
 
@@ -584,16 +660,19 @@ def test_optpess_with_a_sharper_box():
 
 
 def literal_exploration(tiny, floor, kappa, accuracy, scale, worst=11, grows=True):
-    """Algorithm 2 of Ni and Kamgarpour 2026 for one table of counts, both linear programs by another solver.
+    """Algorithm 2 of Ni and Kamgarpour 2026 for one table of counts, both linear programs by
+    another solver.
 
-    Returns the weight of the explorer, the objective of its linear program, its estimated value, Delta, and whether it
-    has stopped. `worst` and `grows` are there to be wrong.
+    Returns the weight of the explorer, the objective of its linear program, its estimated value,
+    Delta, and whether it has stopped. `worst` and `grows` are there to be wrong.
     """
     S, A, H = tiny.S, tiny.A, tiny.H
     n, P_hat = estimate(tiny.n_sas, S)
     b, weighted = np.zeros((H, S, A)), np.zeros((H, S, A))
     for h, s, a in np.ndindex(H, S, A):
-        beta = scale * (math.log(2 * S * A * H / DELTA) + S * math.log(8 * math.e * (n[h, s, a] + 1)))
+        beta = scale * (
+            math.log(2 * S * A * H / DELTA) + S * math.log(8 * math.e * (n[h, s, a] + 1))
+        )
         b[h, s, a] = min(worst * H * beta / max(n[h, s, a], 1), 1.0)
         weighted[h, s, a] = (1 + 1 / H) ** (h if grows else 0) * b[h, s, a]
     r = tiny.world.r
@@ -620,7 +699,9 @@ RF_CASES = {  # scale, visits of each pair, accuracy
 def reward_free_case(name, seed):
     scale, plenty, accuracy = RF_CASES[name]
     tiny = Tiny(seed, plenty=plenty)
-    estimated = float((visits_of(estimate(tiny.n_sas, tiny.S)[1], tiny.start, tiny.pi_b) * tiny.world.r).sum())
+    estimated = float(
+        (visits_of(estimate(tiny.n_sas, tiny.S)[1], tiny.start, tiny.pi_b) * tiny.world.r).sum()
+    )
     kappa = 0.05 + 0.3 * tiny.rng.random()
     floor = float(np.clip(estimated - kappa / 2 + tiny.rng.uniform(-0.3, 0.1), 0.0, tiny.H - kappa))
     given = {"baseline_value": floor + kappa, "accuracy": accuracy, "scale": scale, "delta": DELTA}
@@ -652,7 +733,8 @@ def test_reward_free_safe_rl_is_the_printed_algorithm(name):
         assert value.V_hat == pytest.approx((d * tiny.world.r).sum(), abs=1e-12)
         assert value.V_hat >= case[1] - 1e-7  # in the estimated model it keeps the floor
         assert value.Delta == pytest.approx(Delta, rel=1e-6, abs=1e-8)
-        # Where several policies are equally little known, their estimated values may differ, and alpha with them.
+        # Where several policies are equally little known, their estimated values may differ, and
+        # alpha with them.
         assert plan.rho == pytest.approx(
             agent.kappa / (agent.kappa + max(case[1] + Delta - value.V_hat, 0.0)), rel=1e-6
         )
@@ -664,7 +746,9 @@ def test_reward_free_safe_rl_is_the_printed_algorithm(name):
 
 @pytest.mark.parametrize("wrong", [{"worst": 15}, {"grows": False}])
 def test_another_bonus_is_noticed(wrong):
-    """Control: 15 in the place of 11, or steps that weigh the same, change Delta by more than is forgiven above."""
+    """Control: 15 in the place of 11, or steps that weigh the same, change Delta by more than is
+    forgiven above.
+    """
     differ = compared = 0
     for seed in range(28):
         *case, _ = reward_free_case("printed", seed)
@@ -682,7 +766,9 @@ def test_another_bonus_is_noticed(wrong):
 
 @pytest.mark.parametrize("name", [*DOPE_CASES, *(f"optpess {name}" for name in OPT_CASES)])
 def test_the_numbers_of_the_linear_program(name, monkeypatch):
-    """A slightly wrong coefficient seldom changes which policy is best, so the coefficients themselves are compared."""
+    """A slightly wrong coefficient seldom changes which policy is best, so the coefficients
+    themselves are compared.
+    """
     taken = []
 
     def spy(solve):
@@ -701,12 +787,16 @@ def test_the_numbers_of_the_linear_program(name, monkeypatch):
             tiny, P_hat, b, r_bar, c_bar, C, agent = dope_case(name, seed)
             model = [np.maximum(P_hat - b, 0.0), np.minimum(P_hat + b, 1.0)]
         else:
-            tiny, P_hat, r_bar, c_bar, _, C, _, agent = opt_case(name.removeprefix("optpess "), seed)
+            tiny, P_hat, r_bar, c_bar, _, C, _, agent = opt_case(
+                name.removeprefix("optpess "), seed
+            )
             model = [P_hat]
         agent.plan(tiny.counts)
         for arguments in taken:
             *found, start, reward, cost, budget, basis = arguments
-            for one, other in zip([*found, start, reward, cost], [*model, tiny.start, r_bar, c_bar], strict=True):
+            for one, other in zip(
+                [*found, start, reward, cost], [*model, tiny.start, r_bar, c_bar], strict=True
+            ):
                 np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
             assert C - 1e-8 <= budget < C  # a hair less, for the solver's tolerance
             assert basis is None
@@ -714,7 +804,9 @@ def test_the_numbers_of_the_linear_program(name, monkeypatch):
             r = tiny.world.r
             if np.abs(r_bar - r).max() > 1e-3:
                 with pytest.raises(AssertionError):  # control: a twentieth more optimism is seen
-                    np.testing.assert_allclose(reward, r + 1.05 * (r_bar - r), rtol=1e-12, atol=1e-14)
+                    np.testing.assert_allclose(
+                        reward, r + 1.05 * (r_bar - r), rtol=1e-12, atol=1e-14
+                    )
     assert compared >= 3
 
 
@@ -724,7 +816,9 @@ def test_the_numbers_of_the_linear_program(name, monkeypatch):
 @pytest.mark.parametrize("seed", range(14))
 @pytest.mark.parametrize("kind", [sf.DOPE, sf.OptPessLP])
 def test_without_a_bonus_the_estimate_is_believed(kind, seed):
-    """The constrained optimum of the empirical model, rows of 1/S where nothing was seen. Nothing is certified."""
+    """The constrained optimum of the empirical model, rows of 1/S where nothing was seen.
+    Nothing is certified.
+    """
     tiny = Tiny(seed, plenty=[0, 1, 3, 50])
     S, H = tiny.S, tiny.H
     _, P_hat = estimate(tiny.n_sas, S)
@@ -744,7 +838,9 @@ def test_without_a_bonus_the_estimate_is_believed(kind, seed):
     assert (plan.source, plan.safety, plan.certified) == ("optimistic", "NOT CERTIFIED", False)
     assert "NOT CERTIFIED" in str(agent.promise)
     assert "NOT CERTIFIED" in plan.explain()
-    wrong = np.where(tiny.n_sas.sum(axis=-1)[..., None] > 0, P_hat, np.eye(S)[0])  # control: unseen rows matter
+    wrong = np.where(
+        tiny.n_sas.sum(axis=-1)[..., None] > 0, P_hat, np.eye(S)[0]
+    )  # control: unseen rows matter
     if S > 1 and H > 1 and (tiny.n_sas.sum(axis=-1)[0] == 0).all():
         elsewhere = sf.TabularMDP(wrong, tiny.world.r, start=tiny.start)
         assert abs(sf.constrained_optimum(elsewhere, C, cost=tiny.cost).value - best.value) > 1e-6
@@ -759,12 +855,15 @@ def test_the_empirical_optimum_is_not_the_true_one():
         C = 0.4 * tiny.H
         models = (sf.TabularMDP(P, tiny.world.r, start=tiny.start) for P in (P_hat, tiny.world.P))
         mine, true = (sf.constrained_optimum(model, C, cost=tiny.cost).value for model in models)
-        apart += math.isinf(mine) != math.isinf(true) or (not math.isinf(mine) and abs(mine - true) > 1e-4)
+        apart += math.isinf(mine) != math.isinf(true) or (
+            not math.isinf(mine) and abs(mine - true) > 1e-4
+        )
     assert apart >= 5
 
 
 @pytest.mark.parametrize(
-    ("kind", "why"), [(sf.DOPE, "The linear program is infeasible"), (sf.OptPessLP, "pessimistic cost")]
+    ("kind", "why"),
+    [(sf.DOPE, "The linear program is infeasible"), (sf.OptPessLP, "pessimistic cost")],
 )
 def test_few_data_leave_the_baseline_on_trust(kind, why):
     """The printed constants after no episodes, and after a thousand."""
@@ -784,7 +883,10 @@ def test_few_data_leave_the_baseline_on_trust(kind, why):
         assert "Trusted, not certified" in plan.explain()
         assert f"the floor is {floor:.6g}" in plan.explain()
     plan = agent.plan(sf.Counts(10**8 * world.P.astype(int)))  # control: plenty
-    assert (plan.source, plan.safety) == ("optimistic", "trusted")  # made by hand, and of no episodes
+    assert (plan.source, plan.safety) == (
+        "optimistic",
+        "trusted",
+    )  # made by hand, and of no episodes
     assert "nobody says what these counts are evidence about" in plan.explain()
     assert plan.lower >= floor
     assert why not in plan.explain()
@@ -793,7 +895,8 @@ def test_few_data_leave_the_baseline_on_trust(kind, why):
 @pytest.mark.parametrize("kind", [sf.DOPE, sf.OptPessLP])
 @pytest.mark.parametrize("scale", [1.0, 1e-3])
 def test_a_floor_is_a_budget(kind, scale):
-    """cost = 1 - r, budget = H - floor, baseline_cost = H - baseline_value: the same plan. Dyadic numbers: no rounding.
+    """cost = 1 - r, budget = H - floor, baseline_cost = H - baseline_value: the same plan. Dyadic
+    numbers: no rounding.
 
     Of returns nothing is said where costs are given, so `lower` differs.
     """
@@ -808,9 +911,13 @@ def test_a_floor_is_a_budget(kind, scale):
         value = math.floor(64 * sf.policy_value(world, baseline)[0, 0]) / 64
         floor = value - 0.25
         n = rng.choice([10**3, 10**6] if scale < 1.0 else [10**7, 10**8], size=(H, S, A))
-        table = np.array([rng.multinomial(m, row) for m, row in zip(n.ravel(), P.reshape(-1, S), strict=True)])
+        table = np.array(
+            [rng.multinomial(m, row) for m, row in zip(n.ravel(), P.reshape(-1, S), strict=True)]
+        )
         counts = sf.Counts(table.reshape(H, S, A, S))
-        by_floor = kind(world.problem, baseline, floor, baseline_value=value, episodes=K, bounds=box)
+        by_floor = kind(
+            world.problem, baseline, floor, baseline_value=value, episodes=K, bounds=box
+        )
         costs = {"cost": 1.0 - r, "budget": H - floor, "baseline_cost": H - value}
         by_cost = kind(world.problem, baseline, episodes=K, bounds=box, **costs)
         one, other = by_floor.plan(counts), by_cost.plan(counts)

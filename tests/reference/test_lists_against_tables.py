@@ -1,8 +1,10 @@
-"""Methods that run over lists (above 64 states), against the same formulas written here over whole tables.
+"""Methods that run over lists (above 64 states), against the same formulas written here over whole
+tables.
 
-Worlds of 66 to 80 states with one to four successors, of which nothing but arrays is used. Values agree to 1e-8 and are
-never above those of the tables by more than 1e-12; policies are the same. Controls: a radius, or a bonus, that is a
-twentieth smaller is above, and another draw is another world.
+Worlds of 66 to 80 states with one to four successors, of which nothing but arrays is used. Values
+agree to 1e-8 and are never above those of the tables by more than 1e-12; policies are the same.
+Controls: a radius, or a bonus, that is a twentieth smaller is above, and another draw is another
+world.
 """
 
 import math
@@ -29,24 +31,39 @@ class Case:
         self.P *= rng.random(self.P.shape) + 0.05
         self.P = (self.P / self.P.sum(axis=1, keepdims=True)).reshape(S, A, S)
         self.masked, self.by_next = kind != "known", kind == "by next state"
-        self.r = np.where(self.P > 0, rng.random((S, A, S)), 0.0) if self.by_next else rng.random((S, A))
+        self.r = (
+            np.where(self.P > 0, rng.random((S, A, S)), 0.0) if self.by_next else rng.random((S, A))
+        )
         self.possible = self.P > 0 if self.masked else np.ones_like(self.P, dtype=bool)
         support = scipy.sparse.csr_array(self.possible.reshape(S * A, S)) if self.masked else None
-        rewards = {"r_next": scipy.sparse.csr_array(self.r.reshape(S * A, S))} if self.by_next else {"r": self.r}
+        rewards = (
+            {"r_next": scipy.sparse.csr_array(self.r.reshape(S * A, S))}
+            if self.by_next
+            else {"r": self.r}
+        )
         self.problem = sf.Problem(**rewards, H=H, support=support)
         behaviour = rng.dirichlet(np.ones(A), (H, S))
-        states, self.n, self.folds = np.zeros(episodes, dtype=int), np.zeros((2, H, S, A, S), dtype=int), None
+        states, self.n, self.folds = (
+            np.zeros(episodes, dtype=int),
+            np.zeros((2, H, S, A, S), dtype=int),
+            None,
+        )
         fold = rng.integers(0, H, episodes)
         for h in range(H):
             actions = (rng.random(episodes) > behaviour[h, states, 0]).astype(int)
-            after = (rng.random((episodes, 1)) > self.P[states, actions].cumsum(axis=-1)).sum(axis=-1).clip(max=S - 1)
+            after = (
+                (rng.random((episodes, 1)) > self.P[states, actions].cumsum(axis=-1))
+                .sum(axis=-1)
+                .clip(max=S - 1)
+            )
             np.add.at(self.n[0, h], (states, actions, after), 1)
             mine = fold == h
             np.add.at(self.n[1, h], (states[mine], actions[mine], after[mine]), 1)
             states = after
         start = np.bincount([0] * episodes, minlength=S)
         self.counts, self.folds = (
-            sf.Counts(n_sas, n_start=start, logged=True).claimed_for(self.problem) for n_sas in self.n
+            sf.Counts(n_sas, n_start=start, logged=True).claimed_for(self.problem)
+            for n_sas in self.n
         )
 
     def value_after(self, V):
@@ -60,7 +77,9 @@ class Case:
     def true_value(self, policy):
         V = np.zeros(self.S)
         for h in reversed(range(H)):
-            V = (policy[h] * (self.paid() + (self.P * self.value_after(V)).sum(axis=-1))).sum(axis=-1)
+            V = (policy[h] * (self.paid() + (self.P * self.value_after(V)).sum(axis=-1))).sum(
+                axis=-1
+            )
         return V[0]
 
 
@@ -74,13 +93,17 @@ def best(Q, visits):
 
 
 def vi_lcb(case, c=1.0):
-    """The paper's Algorithm 5, over tables; nothing is estimated where one next state alone is possible."""
+    """The paper's Algorithm 5, over tables; nothing is estimated where one next state alone is
+    possible.
+    """
     n, V, policy = case.n[1], np.zeros(case.S), np.zeros((H, case.S, A))
     b = c * np.sqrt(H**2 * math.log(H * case.S * A / DELTA) / np.maximum(1, n.sum(axis=-1)))
     sure = case.possible.sum(axis=-1) == 1
     for h in reversed(range(H)):
         p = np.where(sure[..., None], case.possible, frequencies(n[h]))
-        Q = np.maximum(0.0, case.paid() + (p * case.value_after(V)).sum(axis=-1) - np.where(sure, 0.0, b[h]))
+        Q = np.maximum(
+            0.0, case.paid() + (p * case.value_after(V)).sum(axis=-1) - np.where(sure, 0.0, b[h])
+        )
         a = best(Q, n[h].sum(axis=-1))
         policy[h, np.arange(case.S), a] = 1.0
         V = Q.max(axis=1)
@@ -88,17 +111,29 @@ def vi_lcb(case, c=1.0):
 
 
 def spibb(case, n_wedge):
-    """Pi_b-SPIBB over tables: below n_wedge visits the log's own frequencies, the rest to the best by frequencies."""
-    visits, V, policy = case.n[0].sum(axis=-1).astype(float), np.zeros(case.S), np.zeros((H, case.S, A))
+    """Pi_b-SPIBB over tables: below n_wedge visits the log's own frequencies, the rest to the
+    best by frequencies.
+    """
+    visits, V, policy = (
+        case.n[0].sum(axis=-1).astype(float),
+        np.zeros(case.S),
+        np.zeros((H, case.S, A)),
+    )
     for h in reversed(range(H)):
         Q = case.paid() + (frequencies(case.n[0, h]) * case.value_after(V)).sum(axis=-1)
         for s in range(case.S):
-            played = next(n for n in (visits[h, s], visits[:, s].sum(axis=0), visits.sum(axis=(0, 1))) if n.any())
+            played = next(
+                n
+                for n in (visits[h, s], visits[:, s].sum(axis=0), visits.sum(axis=(0, 1)))
+                if n.any()
+            )
             policy[h, s] = played / played.sum()
             known = np.flatnonzero(visits[h, s] >= n_wedge)
             if known.size:
                 free, policy[h, s, known] = policy[h, s, known].sum(), 0.0
-                policy[h, s, known[best(Q[s : s + 1, known], visits[h, s : s + 1, known])[0]]] += free
+                policy[h, s, known[best(Q[s : s + 1, known], visits[h, s : s + 1, known])[0]]] += (
+                    free
+                )
         V = (policy[h] * Q).sum(axis=-1)
     return policy
 
@@ -118,10 +153,11 @@ def radius(n_i, m, log_union):
 
 
 def worst(n_i, W, eps):
-    """min p W over the p with KL(p_hat, p) <= eps: the p = c p_hat / (t + W - low), and what is left to the lowest.
+    """min p W over the p with KL(p_hat, p) <= eps: the p = c p_hat / (t + W - low), and what is
+    left to the lowest.
 
-    c makes KL eps, and t is where nothing is left over; t = 0 where even then something is left, which the lowest, not
-    seen, takes.
+    c makes KL eps, and t is where nothing is left over; t = 0 where even then something is left,
+    which the lowest, not seen, takes.
     """
     low, seen = W.min(), n_i > 0
     if not eps < math.inf:
@@ -145,7 +181,9 @@ def worst(n_i, W, eps):
 
 
 def certified(case, policy):
-    """The KL lower value of a policy over tables: H S A events, but none where one next state alone is possible."""
+    """The KL lower value of a policy over tables: H S A events, but none where one next state
+    alone is possible.
+    """
     m = case.possible.sum(axis=-1)
     log_union = math.log(H * int((m > 1).sum()) / DELTA)
     V = np.zeros(case.S)
@@ -154,13 +192,17 @@ def certified(case, policy):
         for s, a in np.ndindex(Q.shape):
             here = case.possible[s, a]
             n_i, values = case.n[0, h, s, a][here], W[s, a][here]
-            Q[s, a] = values[0] if m[s, a] == 1 else worst(n_i, values, radius(n_i, m[s, a], log_union))
+            Q[s, a] = (
+                values[0] if m[s, a] == 1 else worst(n_i, values, radius(n_i, m[s, a], log_union))
+            )
         V = (policy[h] * (case.paid() + Q)).sum(axis=-1)
     return V[0]
 
 
 def thompson(case, seed, prior=1.0):
-    """A weight for each possible next state of each pair, in order, and the best policy of the world drawn."""
+    """A weight for each possible next state of each pair, in order, and the best policy of the
+    world drawn.
+    """
     rng, V, policy = np.random.default_rng(seed), np.zeros(case.S), np.zeros((H, case.S, A))
     possible = np.broadcast_to(case.possible, case.n[0].shape)
     weights = np.zeros(possible.shape)
@@ -200,7 +242,9 @@ def test_spibb_and_its_certificate(kind, seed):
     assert not_above(found.lower, value) and 0.2 < found.lower <= case.true_value(policy)
     assert not np.allclose(found.policy, spibb(case, 1000))  # control: another n_wedge
     smaller = sf.spibb(case.counts, case.problem, DELTA, n_wedge=20, bounds=sf.KL(scale=0.95))
-    assert smaller.lower > value + 1e-12 and not not_above(smaller.lower, value)  # control: a smaller radius
+    assert smaller.lower > value + 1e-12 and not not_above(
+        smaller.lower, value
+    )  # control: a smaller radius
 
 
 @pytest.mark.parametrize("kind", KINDS)

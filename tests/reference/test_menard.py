@@ -1,4 +1,6 @@
-"""BPI-UCBVI with the constants of Menard et al. 2021, written a second time, pair by pair, from the formulas."""
+"""BPI-UCBVI with the constants of Menard et al. 2021, written a second time, pair by pair, from
+the formulas.
+"""
 
 import math
 
@@ -13,9 +15,11 @@ DELTA = 0.1
 
 
 def slowly(n_sas, r, delta, low=14.0, share=1.0, of_policy=False, events=3):
-    """Both bounds of V* for every step and state, and the actions: one pair at a time, in Python's own numbers.
+    """Both bounds of V* for every step and state, and the actions: one pair at a time, in Python's
+    own numbers.
 
-    `low`, `share` and `of_policy` are the paper's form of the lower bound: 22, 2/H, and that of the action chosen.
+    `low`, `share` and `of_policy` are the paper's form of the lower bound: 22, 2/H, and that of the
+    action chosen.
     """
     H, S, A, _ = np.shape(n_sas)
     V_up, V_low, actions = [[0.0] * S], [[0.0] * S], []
@@ -32,12 +36,19 @@ def slowly(n_sas, r, delta, low=14.0, share=1.0, of_policy=False, events=3):
                     continue
                 p = [x / n for x in row]
                 log = math.log(events * S * A * H / delta)
-                beta, beta_star = log + S * math.log(8 * math.e * (n + 1)), log + math.log(8 * math.e * (n + 1))
-                above, below = (sum(x * v for x, v in zip(p, V[0], strict=True)) for V in (V_up, V_low))
+                beta, beta_star = (
+                    log + S * math.log(8 * math.e * (n + 1)),
+                    log + math.log(8 * math.e * (n + 1)),
+                )
+                above, below = (
+                    sum(x * v for x, v in zip(p, V[0], strict=True)) for V in (V_up, V_low)
+                )
                 variance = sum(x * (v - above) ** 2 for x, v in zip(p, V_up[0], strict=True))
                 root, X = 3 * math.sqrt(variance * beta_star / n), above - below
                 Q_up.append(min(H, r[h][s][a] + root + 14 * H**2 * beta / n + X / H + above))
-                Q_low.append(max(0.0, r[h][s][a] - root - low * H**2 * beta / n - share * X / H + below))
+                Q_low.append(
+                    max(0.0, r[h][s][a] - root - low * H**2 * beta / n - share * X / H + below)
+                )
             best.append(Q_up.index(max(Q_up)))
             up_here.append(max(Q_up))
             low_here.append(Q_low[best[-1]] if of_policy else max(Q_low))
@@ -77,7 +88,9 @@ def test_it_is_the_formula(seed):
 
 
 def test_each_of_the_differences_is_seen():
-    """Control: the paper's 22, its 2/H, its lower bound of the chosen action, and its delta/4, one by one."""
+    """Control: the paper's 22, its 2/H, its lower bound of the chosen action, and its delta/4,
+    one by one.
+    """
     changes = ({"low": 22.0}, {"share": 2.0}, {"of_policy": True}, {"events": 4})
     differ = np.zeros(len(changes), dtype=int)
     for seed in range(16):
@@ -89,12 +102,16 @@ def test_each_of_the_differences_is_seen():
 
 
 def test_the_paper_form_is_the_other_one():
-    """The same second version, with all of the paper's constants, is `BPIUCBVI.paper`: they are two algorithms."""
+    """The same second version, with all of the paper's constants, is `BPIUCBVI.paper`: they are
+    two algorithms.
+    """
     apart = 0
     for seed in range(16):
         plan, _, r, n_sas = planned(seed)
         problem, counts = sf.Problem(r, s1=0), sf.Counts(n_sas)
-        V_up, V_low, actions = slowly(n_sas, r, DELTA, low=22.0, share=2.0, of_policy=True, events=4)
+        V_up, V_low, actions = slowly(
+            n_sas, r, DELTA, low=22.0, share=2.0, of_policy=True, events=4
+        )
         ours = sf.BPIUCBVI.paper(problem, delta=DELTA).plan(counts)
         assert ours.upper == pytest.approx(V_up[0][0], abs=1e-10)
         assert ours.lower == pytest.approx(V_low[0][0], abs=1e-10)

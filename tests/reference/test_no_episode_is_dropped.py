@@ -1,8 +1,10 @@
-"""An episode that was begun is counted, or it leaves its mark: whatever refused it, and however it was dropped.
+"""An episode that was begun is counted, or it leaves its mark: whatever refused it, and however it
+was dropped.
 
-Three steps pay 0 or 1, the latter with probability 0.51: by enumeration of the eight episodes the policy is worth 1.53.
-Here whoever plays drops every episode at its first 0, in each of the ways that there are. Only episodes that pay 3 are
-left, and more than 2.5 is certified: the wrong rule, which is to leave no mark, is run beside the right one.
+Three steps pay 0 or 1, the latter with probability 0.51: by enumeration of the eight episodes the
+policy is worth 1.53. Here whoever plays drops every episode at its first 0, in each of the ways
+that there are. Only episodes that pay 3 are left, and more than 2.5 is certified: the wrong rule,
+which is to leave no mark, is run beside the right one.
 """
 
 import itertools
@@ -18,7 +20,10 @@ from surefoot.run import marks
 P, H, FLOOR, EPISODES = 0.51, 3, 2.0, 3000
 PROBLEM = sf.Problem(np.zeros((1, 2)), H=H, unknown=True)
 AGENT = sf.StepMix(PROBLEM, np.broadcast_to([0.5, 0.5], (H, 1, 2)), FLOOR, replan=1.0)
-TRUE = sum(math.prod(P if x else 1.0 - P for x in paid) * sum(paid) for paid in itertools.product((0, 1), repeat=H))
+TRUE = sum(
+    math.prod(P if x else 1.0 - P for x in paid) * sum(paid)
+    for paid in itertools.product((0, 1), repeat=H)
+)
 
 
 class Broken:
@@ -131,14 +136,21 @@ def test_without_a_mark_a_false_value_is_certified(drop, monkeypatch):
     assert plan.lower > 2.5 > TRUE
 
 
-# What says nothing of the reward: it may be said afterwards. Of the others it may not be another one.
+# What says nothing of the reward: it may be said afterwards. Of the others it may not be another
+# one.
 SAY_NOTHING = ("an end too early", "no reward", "a state that was not observed")
-UNREADABLE = ("not a number", "an array", "a text that is no number")  # then no reward is known to be the one that was
+UNREADABLE = (
+    "not a number",
+    "an array",
+    "a text that is no number",
+)  # then no reward is known to be the one that was
 
 
 @pytest.mark.parametrize("way", REFUSED)
 def test_a_refusal_is_marked_at_once_and_the_right_answer_takes_the_mark_off(way):
-    """Not where another reward is given than was told with what was refused: that changes the data."""
+    """Not where another reward is given than was told with what was refused: that changes the
+    data.
+    """
     for paid in (1.0, 0.0):
         learner = sf.Learner(AGENT, 0)
         learner.begin()
@@ -176,7 +188,9 @@ def told_another(learner):
 
 
 def told_then_rewound(learner):
-    """A reward is told, refused with a false state, and the episode is rewound, to be played to another one."""
+    """A reward is told, refused with a false state, and the episode is rewound, to be played to
+    another one.
+    """
     with pytest.raises(sf.InvalidEpisode):
         learner.observe(1, 0.0)
     learner.rewind()
@@ -196,7 +210,9 @@ def rewound_for_another(learner):
 
 def merged_under_way(learner):
     """The episode is under way while its counts are joined with others."""
-    return sf.Learner(AGENT, 0, sf.Counts.zeros(PROBLEM, learner.counts.pooled).merge(learner.counts))
+    return sf.Learner(
+        AGENT, 0, sf.Counts.zeros(PROBLEM, learner.counts.pooled).merge(learner.counts)
+    )
 
 
 ROUND = {"told another": told_another, "told, then rewound": told_then_rewound}
@@ -205,7 +221,9 @@ ROUND |= {"rewound for another": rewound_for_another, "merged under way": merged
 
 @pytest.mark.parametrize("drop", ROUND.values(), ids=ROUND)
 def test_no_way_round_the_mark(drop, monkeypatch):
-    """Each dropped every episode with a 0 from the evidence. The control: without marks a false value is certified."""
+    """Each dropped every episode with a 0 from the evidence. The control: without marks a false
+    value is certified.
+    """
     counts = attack(drop)
     assert counts.refused or counts.playing
     with pytest.raises(sf.InvalidCounts):
@@ -219,8 +237,9 @@ def test_no_way_round_the_mark(drop, monkeypatch):
 
 
 def test_a_first_state_is_an_outcome_where_there_are_several():
-    """Whoever drops the episodes that start in one of them has selected: 1 is certified, where 0.5 is true. With one
-    start nothing was seen before the first action."""
+    """Whoever drops the episodes that start in one of them has selected: 1 is certified, where 0.5
+    is true. With one start nothing was seen before the first action.
+    """
     problem = sf.Problem(np.array([[0.0], [1.0]]), H=1, start="unknown")
     agent = sf.EpsMix(problem, np.ones((1, 2, 1)), 0.6, delta=0.05)
     learner, rng = sf.Learner(agent, seed=0), np.random.default_rng(0)
@@ -245,7 +264,9 @@ def played_whole(learner, rng):
 
 
 def test_what_is_dropped_before_it_is_played_changes_nothing():
-    """Nobody knows yet what comes out. And nothing is under way after the end, whatever is called then."""
+    """Nobody knows yet what comes out. And nothing is under way after the end, whatever is
+    called then.
+    """
     learner, honest = sf.Learner(AGENT, 0), sf.Learner(AGENT, 0)
     for k in range(20):
         for _ in range(k % 3):
@@ -260,7 +281,9 @@ def test_what_is_dropped_before_it_is_played_changes_nothing():
     assert learner.counts.refused == 0
 
 
-@pytest.mark.parametrize("call", [lambda it: it.end(), lambda it: it.act(), lambda it: it.observe(0, 1.0)])
+@pytest.mark.parametrize(
+    "call", [lambda it: it.end(), lambda it: it.act(), lambda it: it.observe(0, 1.0)]
+)
 def test_a_call_after_an_abandoned_episode_leaves_its_mark(call):
     learner = sf.Learner(AGENT, 0)
     learner.begin()
@@ -311,7 +334,9 @@ def test_another_first_state_after_rewinding_is_refused():
     learner.act(1)
     learner.rewind()
     learner.begin()
-    with pytest.raises(sf.InvalidEpisode, match="was rewound, to be played again, but after 0 steps"):
+    with pytest.raises(
+        sf.InvalidEpisode, match="was rewound, to be played again, but after 0 steps"
+    ):
         learner.act(0)
     assert learner.counts.refused == 1
 
@@ -332,7 +357,9 @@ def test_a_process_that_is_killed_leaves_the_counts_before_its_episode(tmp_path)
 
 
 def added(refuse, keep_trying=True):
-    """Add bare episodes, and leave out those that are refused: those with a 0 are reported as impossible."""
+    """Add bare episodes, and leave out those that are refused: those with a 0 are reported as
+    impossible.
+    """
     counts, rng = sf.Counts.zeros(PROBLEM), np.random.default_rng(0)
     AGENT.take_over(counts)  # its baseline's returns, and no other's
     for _ in range(EPISODES):

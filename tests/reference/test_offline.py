@@ -1,6 +1,7 @@
 """VI-LCB and KL-robust value iteration against slow references that read a log row by row.
 
-The references share no code with the library: folds, counts, radii and backups are written out here from the formulas.
+The references share no code with the library: folds, counts, radii and backups are written out here
+from the formulas.
 """
 
 import math
@@ -92,10 +93,14 @@ def slow_worst(k, eps, V):
 
     def dual(log_t):
         t = math.exp(log_t)
-        return -t * math.expm1(-eps + sum(q * math.log1p(x / t) for q, x in zip(p, d, strict=True) if q > 0))
+        return -t * math.expm1(
+            -eps + sum(q * math.log1p(x / t) for q, x in zip(p, d, strict=True) if q > 0)
+        )
 
     top = math.log(span / math.expm1(eps))
-    found = minimize_scalar(dual, bounds=(top - 40.0, top), method="bounded", options={"xatol": 1e-12})
+    found = minimize_scalar(
+        dual, bounds=(top - 40.0, top), method="bounded", options={"xatol": 1e-12}
+    )
     return low + max(0.0, -found.fun)
 
 
@@ -115,7 +120,9 @@ def slow_robust(sizes, r, rows, delta):
                     log_m = math.lgamma(S / 2) - math.lgamma(m + S / 2)
                     log_m += sum(math.lgamma(x + 0.5) - math.lgamma(0.5) for x in k)
                     entropy = sum(x * math.log(x / m) for x in k if x > 0)
-                    worst = slow_worst(k, (math.log(S * A * H / delta) + entropy - log_m) / m, ahead)
+                    worst = slow_worst(
+                        k, (math.log(S * A * H / delta) + entropy - log_m) / m, ahead
+                    )
                 Q.append(r[h, s, a] + worst)
                 visits.append(m)
             policy[h, s] = best(Q, visits)
@@ -124,24 +131,37 @@ def slow_robust(sizes, r, rows, delta):
 
 
 def counted(sizes, rows, folded_by=None):
-    only = (lambda e, h: True) if folded_by is None else (lambda e, h: fold_of(e, folded_by, sizes[0]) == h)
+    only = (
+        (lambda e, h: True)
+        if folded_by is None
+        else (lambda e, h: fold_of(e, folded_by, sizes[0]) == h)
+    )
     return np.array(tables(sizes, rows, only))
 
 
-@pytest.mark.parametrize("block", [0, *(pytest.param(block, marks=pytest.mark.full) for block in (1, 2, 3))])
+@pytest.mark.parametrize(
+    "block", [0, *(pytest.param(block, marks=pytest.mark.full) for block in (1, 2, 3))]
+)
 def test_two_hundred_random_logs(block):
-    """50 of them, the others in test-full. Policies are the same, values within 1e-9; and some are above what holds
-    without data, so this says something."""
+    """50 of them, the others in test-full. Policies are the same, values within 1e-9; and some are
+    above what holds without data, so this says something.
+    """
     above, differ = [0, 0], 0
     for seed in range(50 * block, 50 * block + 50):
         sizes, r, rows = a_log(seed)
         problem, delta = sf.Problem(r), 0.1
-        fast = sf.vi_lcb(counted(sizes, rows, folded_by=seed), problem, delta, c=0.2 if seed % 2 else 1.0)
+        fast = sf.vi_lcb(
+            counted(sizes, rows, folded_by=seed), problem, delta, c=0.2 if seed % 2 else 1.0
+        )
         policy, value = slow_vi_lcb(sizes, r, rows, seed, delta, 0.2 if seed % 2 else 1.0)
         assert np.array_equal(fast.policy.argmax(axis=-1), policy)
         assert fast.lower == pytest.approx(value, abs=1e-9)
         literal = sf.vi_lcb(
-            counted(sizes, rows, folded_by=seed), problem, delta, c=0.2 if seed % 2 else 1.0, ties="first"
+            counted(sizes, rows, folded_by=seed),
+            problem,
+            delta,
+            c=0.2 if seed % 2 else 1.0,
+            ties="first",
         )
         taken, same = slow_vi_lcb(sizes, r, rows, seed, delta, 0.2 if seed % 2 else 1.0, first)
         assert np.array_equal(literal.policy.argmax(axis=-1), taken)
@@ -161,7 +181,9 @@ def test_two_hundred_random_logs(block):
 
 
 def test_vi_lcb_by_hand():
-    """H = 1, one state, two actions: Q = r - sqrt(log(2/delta) / n), with delta = 2/e^4 so that iota = 4."""
+    """H = 1, one state, two actions: Q = r - sqrt(log(2/delta) / n), with delta = 2/e^4 so that
+    iota = 4.
+    """
     problem = sf.Problem(np.array([[[0.9, 0.5]]]))
     delta = 2.0 * math.exp(-4.0)
     learnt = sf.vi_lcb(np.array([[[[100], [10_000]]]]), problem, delta)  # b = 0.2 and 0.02
@@ -176,18 +198,24 @@ def test_ties_go_to_the_more_visited_action():
     problem = sf.Problem(np.zeros((1, 2, 3)))
     learnt = sf.vi_lcb(np.array([[[[1, 0], [0, 5], [5, 0]], [[0, 0]] * 3]]), problem, 0.1)
     assert learnt.policy.argmax(axis=-1).tolist() == [[1, 0]]  # the most visited, then the first
-    literal = sf.vi_lcb(np.array([[[[1, 0], [0, 5], [5, 0]], [[0, 0]] * 3]]), problem, 0.1, ties="first")
+    literal = sf.vi_lcb(
+        np.array([[[[1, 0], [0, 5], [5, 0]], [[0, 0]] * 3]]), problem, 0.1, ties="first"
+    )
     assert literal.policy.argmax(axis=-1).tolist() == [[0, 0]]
     with pytest.raises(sf.InvalidSetting, match="expected 'most-visited' or 'first'"):
         sf.vi_lcb(np.zeros((1, 2, 3, 2), dtype=int), problem, 0.1, ties="last")
     robust = sf.robust_vi(
-        sf.Counts([[[[1, 0], [0, 5], [5, 0]], [[0, 0]] * 3]], logged=True, problem=problem), problem, 0.1
+        sf.Counts([[[[1, 0], [0, 5], [5, 0]], [[0, 0]] * 3]], logged=True, problem=problem),
+        problem,
+        0.1,
     )
     assert robust.policy.argmax(axis=-1).tolist() == [[1, 0]]
 
 
 def test_what_the_corollary_asks_for():
-    """n >= 16 iota'^2 H^5 S A / kappa^2, iota' = log(2HSA/delta): H = 3, S = A = 5, delta = 0.1, kappa = 0.3."""
+    """n >= 16 iota'^2 H^5 S A / kappa^2, iota' = log(2HSA/delta): H = 3, S = A = 5, delta = 0.1,
+    kappa = 0.3.
+    """
     from surefoot.logs.methods.learnt import corollary
 
     problem = sf.random_mdp(5, 5, 3, seed=0).problem
@@ -219,7 +247,13 @@ def test_the_kernel_is_the_readable_version(seed):
     H, S, A = 3, 4, 3
     support = rng.random((S, A, S)) < 0.7
     support[..., 0] = True
-    known = {"r": rng.random((S, A)), "H": H, "stationary": True, "support": support, "start": "unknown"}
+    known = {
+        "r": rng.random((S, A)),
+        "H": H,
+        "stationary": True,
+        "support": support,
+        "start": "unknown",
+    }
     if seed % 3 == 1:
         known |= {"r": None, "r_next": rng.random((S, A, S))}
     if seed % 3 == 2:
@@ -235,20 +269,30 @@ def test_the_kernel_is_the_readable_version(seed):
 
 
 def test_a_certificate_is_of_the_best_certified_policy():
-    """No deterministic policy has a higher certificate: all 64 of a small problem, each evaluated on its own."""
+    """No deterministic policy has a higher certificate: all 64 of a small problem, each
+    evaluated on its own.
+    """
     rng = np.random.default_rng(3)
     problem = sf.Problem(rng.random((2, 3, 2)))
     counts = random_log(problem, 120, rng)
     learnt = sf.robust_vi(counts, problem, 0.1)
     every = [np.eye(2)[np.array(np.unravel_index(i, (2,) * 6)).reshape(2, 3)] for i in range(64)]
-    assert learnt.lower == pytest.approx(max(sf.certify(pi, counts, problem, 0.1).lower for pi in every), abs=1e-10)
-    assert sf.certify(learnt.policy, counts, problem, 0.1).lower == pytest.approx(learnt.lower, abs=1e-10)
+    assert learnt.lower == pytest.approx(
+        max(sf.certify(pi, counts, problem, 0.1).lower for pi in every), abs=1e-10
+    )
+    assert sf.certify(learnt.policy, counts, problem, 0.1).lower == pytest.approx(
+        learnt.lower, abs=1e-10
+    )
 
 
 def test_spibb_by_hand():
-    """One step: a pair seen n_wedge times may take what the log gave to such pairs; the others keep theirs."""
+    """One step: a pair seen n_wedge times may take what the log gave to such pairs; the others
+    keep theirs.
+    """
     problem = sf.Problem(np.array([[[0.1, 0.9, 0.5, 1.0]]]))
     counts = sf.Counts(np.array([[[[50], [30], [15], [5]]]]), logged=True, problem=problem)
     learnt = sf.spibb(counts, problem, 0.1, n_wedge=15)
     assert learnt.policy[0, 0].tolist() == pytest.approx([0.0, 0.95, 0.0, 0.05])
-    assert sf.clone(counts, problem, 0.1).policy[0, 0].tolist() == pytest.approx([0.5, 0.3, 0.15, 0.05])
+    assert sf.clone(counts, problem, 0.1).policy[0, 0].tolist() == pytest.approx(
+        [0.5, 0.3, 0.15, 0.05]
+    )

@@ -1,9 +1,10 @@
-"""A number that rounding puts outside its range is in it, and proves no more than exact arithmetic does.
+"""A number that rounding puts outside its range is in it, and proves no more than exact arithmetic
+does.
 
-Three rewards of 0.1, each paid with probability 4/5: all 125 equally likely episodes are listed, so the mean return is
-known, 0.24. Of the 125 returns 64 are 0.1 + 0.1 + 0.1, which is above 0.3 in floats. Exact arithmetic is a guard whose
-returns are whole numbers of tenths (values are compared as parts of the range). The wrong rule beside the right one is
-a range without slack.
+Three rewards of 0.1, each paid with probability 4/5: all 125 equally likely episodes are listed, so
+the mean return is known, 0.24. Of the 125 returns 64 are 0.1 + 0.1 + 0.1, which is above 0.3 in
+floats. Exact arithmetic is a guard whose returns are whole numbers of tenths (values are compared
+as parts of the range). The wrong rule beside the right one is a range without slack.
 """
 
 import itertools
@@ -53,7 +54,9 @@ def counted(state):
 
 def mean_shown(guard, state):
     """The mean that `explain` shows of the baseline."""
-    return float(guard.plan(state).explain().split("mean ")[1].split(",")[0].split(";")[0].split("\n")[0])
+    return float(
+        guard.plan(state).explain().split("mean ")[1].split(",")[0].split(";")[0].split("\n")[0]
+    )
 
 
 def test_the_truth_is_known():
@@ -92,14 +95,20 @@ def test_without_slack_a_relative_guard_is_frozen_for_ever(monkeypatch, floor):
 
 @pytest.mark.parametrize("sign", [1, -1], ids=["above", "below"])
 def test_nothing_is_proved_that_exact_arithmetic_does_not_prove(sign):
-    """Also of all returns at one end, where clipping decides everything; and hardly less is proved."""
+    """Also of all returns at one end, where clipping decides everything; and hardly less is
+    proved.
+    """
     span = (0, 3) if sign > 0 else (-3, 0)
     exact = sf.Guard(floor=span[0], low=span[0], high=span[1])
     rounded = sf.Guard(floor=0.1 * span[0], low=span[0] / 10, high=span[1] / 10)
     for tenths in (TENTHS, [3] * 300):
         whole = exact.begin([sign * x for x in tenths])
         sums = rounded.begin([sign * sum([0.1] * x) for x in tenths])
-        part = Fraction(sum(tenths), 3 * len(tenths)) if sign > 0 else 1 - Fraction(sum(tenths), 3 * len(tenths))
+        part = (
+            Fraction(sum(tenths), 3 * len(tenths))
+            if sign > 0
+            else 1 - Fraction(sum(tenths), 3 * len(tenths))
+        )
         assert part - Fraction(nodes.LOST) <= counted(sums) <= part
         (lower, upper), (below, above) = (
             (plan.bounds[0].lower.proved.value, plan.bounds[0].upper.proved.value)
@@ -142,7 +151,11 @@ def learnt(reward):
 
 
 def of_episode(reward):
-    return sf.Counts.zeros(problem()).add(sf.Episode.of(problem(), [0] * 4, [0] * 3, [reward] * 3)).x_sa.sum()
+    return (
+        sf.Counts.zeros(problem())
+        .add(sf.Episode.of(problem(), [0] * 4, [0] * 3, [reward] * 3))
+        .x_sa.sum()
+    )
 
 
 def of_bare_episodes(reward):
@@ -170,7 +183,9 @@ WAYS = {"learner": learnt, "Episode.of": of_episode, "bare episodes": of_bare_ep
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-@pytest.mark.parametrize("reward", [SINGLE, np.float32(0.1), 0.1], ids=["float", "float32", "exact"])
+@pytest.mark.parametrize(
+    "reward", [SINGLE, np.float32(0.1), 0.1], ids=["float", "float32", "exact"]
+)
 def test_a_reward_of_float32_counts_as_the_highest(way, reward):
     assert way(reward) == 3 * 2**20
     with pytest.raises(sf.InvalidEpisode, match="outside the declared range"):
@@ -225,18 +240,29 @@ class Pays(gymnasium.Env):
         return 0, self.reward, self.step_number == 10, False, {}
 
 
-@pytest.mark.parametrize("reward", [0.1, np.float32(0.1), np.float32(0.3)], ids=["float", "float32", "0.3"])
+@pytest.mark.parametrize(
+    "reward", [0.1, np.float32(0.1), np.float32(0.3)], ids=["float", "float32", "0.3"]
+)
 @pytest.mark.parametrize("floor", [0.5, sf.Relative(0.1)], ids=["absolute", "relative"])
 def test_a_guarded_environment_that_pays_the_most(reward, floor):
     high = 10 * round(float(reward), 2)
     guard = sf.Guard(floor=floor, low=0.0, high=high)
     watchdog = sf.Watchdog() if floor == 0.5 else None
-    given = {"baseline": lambda o: 0, "candidate": lambda o: 1, "episodes": 30, "seed": 0, "progress": False}
+    given = {
+        "baseline": lambda o: 0,
+        "candidate": lambda o: 1,
+        "episodes": 30,
+        "seed": 0,
+        "progress": False,
+    }
     run = sf.guard_env(Pays(reward), guard, **given, watchdog=watchdog)
     assert (run.alarm, run.refused, run.failed) == ("", 0, 0)
     assert run.mean_return["baseline"] == pytest.approx(high, rel=1e-6)
     above = Pays(float(reward) + 0.01)  # control
-    assert sf.guard_env(above, guard, **given).refused > 0 or "outside" in sf.guard_env(above, guard, **given).alarm
+    assert (
+        sf.guard_env(above, guard, **given).refused > 0
+        or "outside" in sf.guard_env(above, guard, **given).alarm
+    )
 
 
 def test_simulated_returns_are_the_same():
@@ -250,8 +276,9 @@ def test_simulated_returns_are_the_same():
 
 @pytest.mark.parametrize("low, high", [(20.3, 25.0), (98.6, 99.9), (-25.0, -20.3)])
 def test_rounding_far_from_zero_is_larger_than_a_part_of_a_narrow_range(low, high, monkeypatch):
-    """The ends of a range, rounded to float32, are in it; a thousandth of its width beyond them is not. The control:
-    with slack by the width alone one end froze the guard."""
+    """The ends of a range, rounded to float32, are in it; a thousandth of its width beyond them is
+    not. The control: with slack by the width alone one end froze the guard.
+    """
     guard = sf.Guard(floor=sf.Below(0.2), low=low, high=high)
     for end in (low, high):
         state, refused = settled(guard, [float(np.float32(end))] * 3)
@@ -261,7 +288,11 @@ def test_rounding_far_from_zero_is_larger_than_a_part_of_a_narrow_range(low, hig
     assert "outside the declared range" in state.alarm
     monkeypatch.setattr(ranges, "MOST_WIDTHS", 0.0)
     frozen = [
-        bool(settled(sf.Guard(floor=sf.Below(0.2), low=low, high=high), [float(np.float32(end))])[0].alarm)
+        bool(
+            settled(sf.Guard(floor=sf.Below(0.2), low=low, high=high), [float(np.float32(end))])[
+                0
+            ].alarm
+        )
         for end in (low, high)
     ]
     assert any(frozen)

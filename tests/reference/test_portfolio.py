@@ -1,12 +1,14 @@
-"""The portfolio bound of a mean, against exact arithmetic, and its exact probability of being wrong.
+"""The portfolio bound of a mean, against exact arithmetic, and its exact probability of being
+wrong.
 
-W(m) = sum_j weight_j prod_x (1 - theta_j + theta_j x / m) stays below 1/delta_0 for all numbers of returns at once with
-probability at least 1 - delta_0, if the mean is m. What is kept of the returns is how they are spread over nodes.
+W(m) = sum_j weight_j prod_x (1 - theta_j + theta_j x / m) stays below 1/delta_0 for all numbers of
+returns at once with probability at least 1 - delta_0, if the mean is m. What is kept of the returns
+is how they are spread over nodes.
 
 - Safe side: at the bound, W of the RETURNS THEMSELVES, in 60 digits, is at least 1/delta_0.
-- Coverage: for returns of 0 and 1, and for three values, the probability that the bound ever passes the mean is
-  computed by dynamic programming over counts. Nothing is drawn. Controls: stakes that depend on the data, returns that
-  are counted at the node above, one level for both sides.
+- Coverage: for returns of 0 and 1, and for three values, the probability that the bound ever passes
+  the mean is computed by dynamic programming over counts. Nothing is drawn. Controls: stakes that
+  depend on the data, returns that are counted at the node above, one level for both sides.
 """
 
 import math
@@ -45,7 +47,9 @@ def counted(returns, low=0, width=UNITS):
 
 
 def in_units(law, n, seed=0):
-    return np.floor(np.asarray(LAWS[law](np.random.default_rng(seed), n), dtype=float) * UNITS).astype(np.int64)
+    return np.floor(
+        np.asarray(LAWS[law](np.random.default_rng(seed), n), dtype=float) * UNITS
+    ).astype(np.int64)
 
 
 # ---- nodes
@@ -58,17 +62,26 @@ def test_nodes_are_symmetric_and_hold_both_ends():
     assert all(0 < theta <= 1 for theta in STAKES)
 
 
-@pytest.mark.parametrize(("low", "width"), [(0, UNITS), (-7, 13), (5, 1), (0, 10**6 * UNITS), (12345, 999_983)])
+@pytest.mark.parametrize(
+    ("low", "width"), [(0, UNITS), (-7, 13), (5, 1), (0, 10**6 * UNITS), (12345, 999_983)]
+)
 def test_a_return_is_spread_over_its_neighbours_and_keeps_its_mean(low, width):
     """Exactly, but for rounding down by at most LOST of the range; the kernel does the same."""
     rng = np.random.default_rng(width)
-    for x in [low, low + width, low + width // 2, *(low + int(x) for x in rng.integers(0, width + 1, 200))]:
+    for x in [
+        low,
+        low + width,
+        low + width // 2,
+        *(low + int(x) for x in rng.integers(0, width + 1, 200)),
+    ]:
         k, above = spread(x, low, width)
         assert 0 <= above <= EPISODE and 0 <= k < len(NODES) - 1
         mean = Fraction(NODES[k] * (EPISODE - above) + NODES[k + 1] * above, EPISODE * FINE)
         assert 0 <= Fraction(x - low, width) - mean <= Fraction(LOST)
         weights = counted([x], low, width)
-        assert weights[k] == EPISODE - above and weights[k + 1] == above and weights.sum() == EPISODE
+        assert (
+            weights[k] == EPISODE - above and weights[k + 1] == above and weights.sum() == EPISODE
+        )
 
 
 def test_ends_lose_nothing_and_what_is_outside_is_counted_apart():
@@ -92,7 +105,9 @@ def test_kernel_and_readable_version_agree(law, n):
             expected = readable.mean_lower(shown, math.log(1 / level))
             assert found == pytest.approx(expected, rel=1e-6, abs=1e-12)
             assert found <= expected * (1 + 1e-12)
-    assert readable.mean_upper(weights, 3.0) == pytest.approx(1 - kernel.mean_lower(TABLES, weights, -1, 3.0), abs=1e-7)
+    assert readable.mean_upper(weights, 3.0) == pytest.approx(
+        1 - kernel.mean_lower(TABLES, weights, -1, 3.0), abs=1e-7
+    )
 
 
 def wealth(returns, m, sign=1):
@@ -112,7 +127,9 @@ def wealth(returns, m, sign=1):
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("sign", [1, -1])
 def test_the_bound_is_on_the_safe_side_and_close(law, sign):
-    """At the bound W is at least 1/delta_0. A fiftieth of the way to the mean above it, it is not."""
+    """At the bound W is at least 1/delta_0. A fiftieth of the way to the mean above it, it is
+    not.
+    """
     for n in (1, 20, 400, 3000):
         returns = in_units(law, n)
         found = kernel.mean_lower(TABLES, counted(returns), sign, math.log(1 / 0.02))
@@ -133,13 +150,20 @@ def test_a_bound_that_is_too_large_is_noticed():
 
 
 def test_sure_values():
-    """All returns the lowest: nothing is proved. More returns, a smaller level: never a smaller, a larger bound."""
+    """All returns the lowest: nothing is proved. More returns, a smaller level: never a smaller,
+    a larger bound.
+    """
     zeros, ones = counted([0] * 50), counted([UNITS] * 50)
     assert kernel.mean_lower(TABLES, zeros, 1, 3.0) == 0.0
-    assert kernel.mean_lower(TABLES, ones, 1, 3.0) == kernel.mean_lower(TABLES, zeros, -1, 3.0) > 0.85
+    assert (
+        kernel.mean_lower(TABLES, ones, 1, 3.0) == kernel.mean_lower(TABLES, zeros, -1, 3.0) > 0.85
+    )
     for n in (1, 10, 100, 10**4, 10**6, 10**9):
         weights = counted([UNITS // 2])
-        bound = [kernel.mean_lower(TABLES, n * weights, 1, log_inverse) for log_inverse in (0.1, 3.0, 30.0)]
+        bound = [
+            kernel.mean_lower(TABLES, n * weights, 1, log_inverse)
+            for log_inverse in (0.1, 3.0, 30.0)
+        ]
         assert bound == sorted(bound, reverse=True) and bound[0] < 0.5
     assert kernel.mean_lower(TABLES, 10**9 * weights, 1, 3.0) > 0.499
 
@@ -167,7 +191,9 @@ def crossed(n, k, log_inverse, mean, sign, rule):
 
 
 def crossing_probability(mean, level, visits, sides=(1,), rule="ours"):
-    """The probability that a bound of 0/1 returns with this mean ever passes it within so many episodes."""
+    """The probability that a bound of 0/1 returns with this mean ever passes it within so many
+    episodes.
+    """
     log_inverse = math.log(1 / level)
     alive, gone = {0: 1.0}, 0.0
     for n in range(1, visits + 1):
@@ -187,7 +213,9 @@ def crossing_probability(mean, level, visits, sides=(1,), rule="ours"):
 @pytest.mark.parametrize("level", [0.5, 0.05, 0.001])
 @pytest.mark.parametrize("mean", [0.05, 0.3, 0.5, 0.9])
 def test_the_bound_ever_fails_with_at_most_its_level(mean, level):
-    """For each side, within 150 episodes; what was dropped, less than 1e-9 in all, is within the comparison."""
+    """For each side, within 150 episodes; what was dropped, less than 1e-9 in all, is within the
+    comparison.
+    """
     found = [crossing_probability(mean, level, 150, (sign,)) for sign in (1, -1)]
     assert max(found) <= level + 1e-9 and sum(found) > 0.001 * level
 
@@ -204,14 +232,18 @@ def test_returns_counted_at_the_node_above_fail():
 
 
 def test_one_level_for_both_sides_fails():
-    """Two supermartingales need two shares: with one level for both, the probability that one fails is larger."""
+    """Two supermartingales need two shares: with one level for both, the probability that one
+    fails is larger.
+    """
     both = crossing_probability(0.5, 0.5, 150, (1, -1))
     assert both > 0.5
     assert crossing_probability(0.5, 0.25, 150, (1, -1)) <= 0.5  # half of it each
 
 
 def test_three_values():
-    """0, 0.37 (between two nodes) and 1, with a mean of exactly 0.4: the bound never passes it more often than said."""
+    """0, 0.37 (between two nodes) and 1, with a mean of exactly 0.4: the bound never passes it
+    more often than said.
+    """
     level, visits = 0.2, 45
     values, shares = np.array([0.0, 0.37, 1.0]), np.array([0.3, 0.5, 0.0])
     shares[2] = 1 - shares.sum()
@@ -229,7 +261,11 @@ def test_three_values():
             alive = {}
             for (a, b), p in after.items():
                 weights = (n - a - b) * each[0] + a * each[1] + b * each[2]
-                if kernel.mean_lower(TABLES, weights, sign, math.log(1 / level)) - (LOST + 1 / UNITS) * (sign < 0) > m:
+                if (
+                    kernel.mean_lower(TABLES, weights, sign, math.log(1 / level))
+                    - (LOST + 1 / UNITS) * (sign < 0)
+                    > m
+                ):
                     gone += p
                 else:
                     alive[a, b] = p
@@ -241,10 +277,14 @@ def test_three_values():
 
 @pytest.mark.parametrize("floor", [-1.0, sf.Below(2.0)])
 def test_a_plan_claims_no_more_than_its_returns_prove(floor):
-    """In the user's units, from episodes played one by one: W of the returns themselves proves what is claimed."""
+    """In the user's units, from episodes played one by one: W of the returns themselves proves
+    what is claimed.
+    """
     rng = np.random.default_rng(3)
     world = sf.TabularMDP(
-        rng.dirichlet(np.ones(3), size=(4, 3, 2)), rng.uniform(-2, 5, (4, 3, 2)), units=sf.Units(-2, 5)
+        rng.dirichlet(np.ones(3), size=(4, 3, 2)),
+        rng.uniform(-2, 5, (4, 3, 2)),
+        units=sf.Units(-2, 5),
     )
     agent = sf.EpsMix(world.problem, sf.uniform(4, 3, 2), floor, delta=0.1, returns=sf.Returns(0.4))
     counts, earned = sf.Counts.zeros(world.problem), []
@@ -264,7 +304,11 @@ def test_a_plan_claims_no_more_than_its_returns_prove(floor):
         for theta, weight in zip(STAKES, WEIGHTS, strict=True):
             product = mpmath.mpf(weight)
             for x in earned:
-                shown = Fraction(low + width - low - (x - low), width) / (1 - m / width) if upper else (x - low) / m
+                shown = (
+                    Fraction(low + width - low - (x - low), width) / (1 - m / width)
+                    if upper
+                    else (x - low) / m
+                )
                 product *= 1 - theta + theta * mpmath.mpf(shown.numerator) / shown.denominator
             total += product
         assert total >= 1 / (mpmath.mpf(0.1) * mpmath.mpf(0.4))
@@ -275,7 +319,9 @@ def test_a_plan_claims_no_more_than_its_returns_prove(floor):
 
 
 def test_only_what_was_drawn_is_labelled_as_evidence():
-    """The fingerprint of a plan is no label: `draw` knows what is played. Returns that nobody claims prove nothing."""
+    """The fingerprint of a plan is no label: `draw` knows what is played. Returns that nobody
+    claims prove nothing.
+    """
     world = sf.world("trap")
     agent = sf.EpsMix(world.problem, world.baseline, world.suggested_floor)
     plan = agent.plan(sf.Counts.zeros(world.problem))
@@ -284,9 +330,15 @@ def test_only_what_was_drawn_is_labelled_as_evidence():
     episode = sf.play(world, world.baseline, np.random.default_rng(1))
     for label, evidence in ((drawn.baseline, 1), (plan.baseline_of, 0)):
         counts = sf.Counts.zeros(world.problem)
-        counts.add(sf.Episode.of(world.problem, episode.states, episode.actions, episode.rewards, baseline=label))
+        counts.add(
+            sf.Episode.of(
+                world.problem, episode.states, episode.actions, episode.rewards, baseline=label
+            )
+        )
         assert (counts.baseline_returns[0], counts.spread_episodes) == (1, evidence)
-    alone = sf.Counts(counts.n_sas * 0, baseline_returns=[10**6, 10**6 * UNITS], returns_of=agent.fingerprint)
+    alone = sf.Counts(
+        counts.n_sas * 0, baseline_returns=[10**6, 10**6 * UNITS], returns_of=agent.fingerprint
+    )
     top = [0] * PLACES
     top[len(NODES) - 1] = 10**6 * EPISODE
     alone.hold_returns(top, agent.return_range)
@@ -298,17 +350,24 @@ def test_stepmix_keeps_all_of_delta_where_it_never_plays_the_baseline_alone():
     for floor in (sf.Relative(0.1), sf.Below(0.2)):
         assert sf.StepMix(world.problem, world.baseline, floor).returns is None
         assert sf.EpsMix(world.problem, world.baseline, floor).returns == sf.Returns()
-        assert sf.StepMix(world.problem, world.baseline, floor, returns=sf.Returns()).returns is not None
+        assert (
+            sf.StepMix(world.problem, world.baseline, floor, returns=sf.Returns()).returns
+            is not None
+        )
     assert sf.StepMix(world.problem, world.baseline, 0.5).returns == sf.Returns()
 
 
 def test_every_agent_labels_its_baseline_in_every_loop():
-    """Also one that switches instead of mixing: its returns were evidence in compiled loops alone."""
+    """Also one that switches instead of mixing: its returns were evidence in compiled loops
+    alone.
+    """
     world = sf.world("dosing")
     settings = {"delta": 0.1, "pooled": True, "returns": sf.Returns(), "replan": 0.0}
     for kind in (sf.BudgetExploration, sf.EpsMix):
         agent = kind(world.problem, world.baseline, world.suggested_floor, **settings)
-        fast, plain = (run(world, agent, 40, 3, progress=False) for run in (sf.simulate, sf.simulate_reference))
+        fast, plain = (
+            run(world, agent, 40, 3, progress=False) for run in (sf.simulate, sf.simulate_reference)
+        )
         assert fast.counts == plain.counts and fast.counts.spread_episodes == 40
         learner = sf.Learner(agent, 0)
         learner.begin()

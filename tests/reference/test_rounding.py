@@ -1,11 +1,14 @@
 """Directed rounding: what a plan certifies holds in exact arithmetic, not nearly.
 
-The exact side shares no code with the library. It takes the counts as integers, delta as the rational it
-is, and computes in balls of 220 bits (66 digits) that are proved to hold the true number (python-flint's arb). Each
-bound is one-sided by a proof of its own, so neither rests on a search that has converged:
+The exact side shares no code with the library. It takes the counts as integers, delta as the
+rational it is, and computes in balls of 220 bits (66 digits) that are proved to hold the true
+number (python-flint's arb). Each bound is one-sided by a proof of its own, so neither rests on a
+search that has converged:
 
-- from BELOW: every t > 0 gives a dual value that is at most the worst mean, so `computed <= dual at t` proves enough.
-- from ABOVE: a transition row that is proved to lie in the ball is at least as good as the worst one.
+- from BELOW: every t > 0 gives a dual value that is at most the worst mean, so `computed <= dual at
+  t` proves enough.
+- from ABOVE: a transition row that is proved to lie in the ball is at least as good as the worst
+  one.
 
 A case is one certified number: a candidate's lower value, an upper value, or a weight rho.
 """
@@ -26,7 +29,8 @@ from surefoot.kernels import kl as kl_kernel
 
 BITS = 220  # 66 digits
 BELOW, ABOVE = -1, 1
-NOTHING = 1e-30  # no lower bound gains less than this: added to a short number, it would only blur the sum
+# no lower bound gains less than this: added to a short number, it would only blur the sum
+NOTHING = 1e-30
 CASES = [3_000, *(pytest.param(n, marks=pytest.mark.full) for n in (100_000, 1_000_000))]
 
 
@@ -36,7 +40,7 @@ def precision():
         yield
 
 
-# ---- The exact side -------------------------------------------------------------------------------------------------
+# ---- The exact side ------------------------------------------------------------------------------
 
 
 def ball(x):
@@ -50,10 +54,14 @@ def lgamma(x):
 
 
 def log_supports(d, S, n):
-    """log of sum_k w_k C(S-d, k-d) / C(S, k) Gamma(k/2) / Gamma(n + k/2), k = d..S (certificates.md, section 1)."""
+    """log of sum_k w_k C(S-d, k-d) / C(S, k) Gamma(k/2) / Gamma(n + k/2), k = d..S
+    (certificates.md, section 1).
+    """
     logs = []
     for k in range(d, S + 1):
-        w = Fraction(1, S if k == S else k * (k + 1)) * Fraction(math.comb(S - d, k - d), math.comb(S, k))
+        w = Fraction(1, S if k == S else k * (k + 1)) * Fraction(
+            math.comb(S - d, k - d), math.comb(S, k)
+        )
         logs.append(ball(w).log() + lgamma(Fraction(k, 2)) - lgamma(n + Fraction(k, 2)))
     most = max(logs, key=float)
     return most + sum(((x - most).exp() for x in logs), arb(0)).log()
@@ -62,7 +70,11 @@ def log_supports(d, S, n):
 def radius(n_i, full_support, delta_0):
     """(log(1/delta_0) + sum_i n_i log(n_i / n) - log m) / n (certificates.md, section 1)."""
     S, n, half = len(n_i), sum(n_i), Fraction(1, 2)
-    log_m = lgamma(S * half) - lgamma(n + S * half) if full_support else log_supports(sum(x > 0 for x in n_i), S, n)
+    log_m = (
+        lgamma(S * half) - lgamma(n + S * half)
+        if full_support
+        else log_supports(sum(x > 0 for x in n_i), S, n)
+    )
     log_p = arb(0)
     for x in n_i:
         if x > 0:
@@ -72,26 +84,41 @@ def radius(n_i, full_support, delta_0):
 
 
 def at(t, p, d, eps, log1p, log):
-    """g(t) = -eps + sum p log1p(d/t) + log sum p t/(t+d), its slope in log t, and the mean of the row ~ p / (t+d).
+    """g(t) = -eps + sum p log1p(d/t) + log sum p t/(t+d), its slope in log t, and the mean of the
+    row ~ p / (t+d).
 
-    That row has KL(p_hat, row) = g + eps: g falls in t, and its root is where the dual is largest. In floats or balls.
+    That row has KL(p_hat, row) = g + eps: g falls in t, and its root is where the dual is largest.
+    In floats or balls.
     """
     u, kept, w, bend = -eps, 0 * t, 0 * t, 0 * t
     for q, x in zip(p, d, strict=True):
         share = q / (t + x)
-        u, kept, w, bend = u + q * log1p(x / t), kept + t * share, w + x * share, bend + x * share / (t + x)
+        u, kept, w, bend = (
+            u + q * log1p(x / t),
+            kept + t * share,
+            w + x * share,
+            bend + x * share / (t + x),
+        )
     return u + log(kept), t * bend / kept - w, t * w / kept
 
 
 def near_best(p, d, eps):
-    """About the t where the dual is largest, in plain floats: a good guess costs tightness if wrong, never validity."""
+    """About the t where the dual is largest, in plain floats: a good guess costs tightness if
+    wrong, never validity.
+    """
     if min(d) > 0.0:  # the worst state was never seen: is t -> 0 best?
-        logs, inverse = sum(q * math.log(x) for q, x in zip(p, d, strict=True)), sum(map(float.__truediv__, p, d))
+        logs, inverse = (
+            sum(q * math.log(x) for q, x in zip(p, d, strict=True)),
+            sum(map(float.__truediv__, p, d)),
+        )
         if logs + math.log(inverse) <= eps:
             return 0.0
     left, right = 0.0, max(d) / math.expm1(eps)
     mean = sum(map(float.__mul__, p, d))
-    t = min(math.sqrt(sum(q * (x - mean) ** 2 for q, x in zip(p, d, strict=True)) / (2.0 * eps)), 0.5 * right)
+    t = min(
+        math.sqrt(sum(q * (x - mean) ** 2 for q, x in zip(p, d, strict=True)) / (2.0 * eps)),
+        0.5 * right,
+    )
     t = t if t > 0.0 else 0.5 * right
     for _ in range(200):
         g, slope, _ = at(t, p, d, eps, math.log1p, math.log)
@@ -106,7 +133,9 @@ def near_best(p, d, eps):
 
 
 def worst_mean(p_hat, eps, V, side):
-    """min of sum p_i V_i over KL(p_hat, p) <= eps, from BELOW or from ABOVE. V is exact, p_hat and eps are balls."""
+    """min of sum p_i V_i over KL(p_hat, p) <= eps, from BELOW or from ABOVE. V is exact, p_hat
+    and eps are balls.
+    """
     low = min(V)
     seen = [i for i, p in enumerate(p_hat) if p is not None]
     d = [V[i] - low for i in seen]
@@ -116,12 +145,18 @@ def worst_mean(p_hat, eps, V, side):
     t = near_best(list(map(float, p)), list(map(float, d)), float(eps))
     if t == 0.0:
         gain = sum((q * x.log() for q, x in zip(p, d, strict=True)), -eps)
-        # The row (1-share) p_hat_i / d_i with the share on the worst state attains the limit, if that share is >= 0.
-        assert side == BELOW or gain + sum((q / x for q, x in zip(p, d, strict=True)), arb(0)).log() <= 0
+        # The row (1-share) p_hat_i / d_i with the share on the worst state attains the limit, if
+        # that share is >= 0.
+        assert (
+            side == BELOW
+            or gain + sum((q / x for q, x in zip(p, d, strict=True)), arb(0)).log() <= 0
+        )
         gain = gain.exp()
         return end(low + gain, side) if side == ABOVE or gain > NOTHING else low
     t = arb(t)
-    if side == BELOW:  # the dual is flat at its top, so the digits that floats give t are enough for twice as many
+    if (
+        side == BELOW
+    ):  # the dual is flat at its top, so the digits that floats give t are enough for twice as many
         gain = t * sum((q * (x / t).log1p() for q, x in zip(p, d, strict=True)), -eps).expm1()
         return end(low + gain, BELOW) if gain > NOTHING else low
     for _ in range(4):  # Newton in log t: the mean of the row is not flat there
@@ -185,8 +220,8 @@ class Exact:
     def backup(self, h, rule, V, side):
         """V_h = sum_a pi(a|s) (r + worst mean), as {state: value}.
 
-        Floats need not add up to 1: weights are the rationals they are, over their sum. Where they do add up, nothing
-        is divided, so that short numbers stay exact.
+        Floats need not add up to 1: weights are the rationals they are, over their sum. Where they
+        do add up, nothing is divided, so that short numbers stay exact.
         """
         values = list(V.values())
         new = {}
@@ -228,10 +263,13 @@ class Exact:
         return V[self.s1]
 
     def best(self, h, s, a, minus_V):
-        return end(arb(self.r[h][s][a]) - (self.worst(h, s, a, minus_V, BELOW) if h < self.H - 1 else 0), ABOVE)
+        return end(
+            arb(self.r[h][s][a]) - (self.worst(h, s, a, minus_V, BELOW) if h < self.H - 1 else 0),
+            ABOVE,
+        )
 
 
-# ---- Worlds ---------------------------------------------------------------------------------------------------------
+# ---- Worlds --------------------------------------------------------------------------------------
 
 
 def draw_rewards(rng, H, S, A):
@@ -254,7 +292,9 @@ def draw_rewards(rng, H, S, A):
 
 
 def draw_baseline(rng, H, S, A):
-    """Uniform, certain, or anything: rows of floats that add up to 1, and rows that miss it by an ulp."""
+    """Uniform, certain, or anything: rows of floats that add up to 1, and rows that miss it by
+    an ulp.
+    """
     kind = rng.integers(4)
     if kind == 0:
         return np.full((H, S, A), 1 / A)
@@ -264,7 +304,9 @@ def draw_baseline(rng, H, S, A):
 
 
 def draw_counts(rng, rows, S, A):
-    """None at all, one size, with gaps, nearly deterministic, or anything: 0 to 10^9 visits, sparse and full rows."""
+    """None at all, one size, with gaps, nearly deterministic, or anything: 0 to 10^9 visits,
+    sparse and full rows.
+    """
     kind = rng.integers(6)
     if kind == 0:
         return np.zeros((rows, S, A, S), dtype=np.int64)
@@ -278,12 +320,15 @@ def draw_counts(rng, rows, S, A):
         n_sas[..., 0] = rng.integers(0, 3, size=sizes.shape)
         n_sas[..., -1] = sizes
         return n_sas
-    return rng.multinomial(sizes, rng.dirichlet(np.full(S, 10.0 ** rng.integers(-1, 2)), size=sizes.shape))
+    return rng.multinomial(
+        sizes, rng.dirichlet(np.full(S, 10.0 ** rng.integers(-1, 2)), size=sizes.shape)
+    )
 
 
 def draw_world(rng):
     S, A, H = (
-        sizes[rng.integers(len(sizes))] for sizes in ((2, 2, 2, 3, 4), (1, 2, 2, 2, 3), (1, 2, 2, 2, 2, 3, 3, 4))
+        sizes[rng.integers(len(sizes))]
+        for sizes in ((2, 2, 2, 3, 4), (1, 2, 2, 2, 3), (1, 2, 2, 2, 2, 3, 3, 4))
     )
     pooled = bool(rng.random() < 0.4)
     n_sas = draw_counts(rng, 1 if pooled else H, S, A)
@@ -316,11 +361,13 @@ def draw_wide_world(rng):
 def draw_another_task(rng, world):
     """The same data, other rewards, another start and another baseline."""
     H, S, A = world.baseline.shape
-    problem = sf.Problem(draw_rewards(rng, H, S, A), s1=int(rng.integers(S)), stationary=world.pooled)
+    problem = sf.Problem(
+        draw_rewards(rng, H, S, A), s1=int(rng.integers(S)), stationary=world.pooled
+    )
     return world._replace(problem=problem, baseline=draw_baseline(rng, H, S, A))
 
 
-# ---- Lower and upper values -----------------------------------------------------------------------------------------
+# ---- Lower and upper values ----------------------------------------------------------------------
 
 
 class Tally:
@@ -334,7 +381,9 @@ class Tally:
         self.tried += 1
         self.loosest = max(self.loosest, float(room))
         if not room >= 0:
-            self.wrong.append((float(room), name, world.problem, world.counts, world.delta, world.full_support))
+            self.wrong.append(
+                (float(room), name, world.problem, world.counts, world.delta, world.full_support)
+            )
 
     def __str__(self):
         worst = min(self.wrong, key=lambda case: case[0], default=None)
@@ -343,10 +392,11 @@ class Tally:
 
 @pytest.mark.parametrize("cases", CASES)
 def test_every_value_is_on_the_safe_side_of_the_exact_one(cases):
-    """3,000 values (10^5 and 10^6 in test-full): no lower value above the exact one, no upper one below.
+    """3,000 values (10^5 and 10^6 in test-full): no lower value above the exact one, no upper one
+    below.
 
-    Three worlds share a table of counts; splices of a world with the same lower value count once. Safety is not bought
-    with slack: 1e-8 is never given away.
+    Three worlds share a table of counts; splices of a world with the same lower value count once.
+    Safety is not bought with slack: 1e-8 is never given away.
     """
     rng = np.random.default_rng(0)
     tally, from_data = Tally(), 0
@@ -359,14 +409,18 @@ def test_every_value_is_on_the_safe_side_of_the_exact_one(cases):
             world = draw_another_task(rng, world)
         kind = sf.EpsMix if rng.random() < 0.1 else sf.StepMix
         plan = world.plan(0.0, kind)
-        pi_bar = plan.policy.second if kind is sf.EpsMix else plan.policy  # a floor of 0 leaves pi_bar itself
+        pi_bar = (
+            plan.policy.second if kind is sf.EpsMix else plan.policy
+        )  # a floor of 0 leaves pi_bar itself
         exact = Exact(world, balls)
         values = exact.candidates(world.baseline, pi_bar)
         values = [values[0], values[-1]] if kind is sf.EpsMix else values
         found = plan.candidates.tolist()
         assert min(found) >= 0.0
         for L in set(found):
-            tally.add(world, "lower", min(v for v, low in zip(values, found, strict=True) if low == L) - L)
+            tally.add(
+                world, "lower", min(v for v, low in zip(values, found, strict=True) if low == L) - L
+            )
         tally.add(world, "upper", plan.upper - exact.upper())
         from_data += any(balls.values())
     assert not tally.wrong, str(tally)
@@ -387,7 +441,9 @@ def test_a_radius_of_many_terms_is_wide_enough(cases):
 
 
 def draw_supports(rng):
-    """Counts of one pair with up to 400 possible next states: few of them seen or all, once or up to 10^17 times."""
+    """Counts of one pair with up to 400 possible next states: few of them seen or all, once or
+    up to 10^17 times.
+    """
     S = int(rng.choice([1, 2, 3, 10, 60, 400]))
     d = int(rng.choice([1, min(S, 3), rng.integers(1, S + 1), S]))
     n_i = np.zeros(S, dtype=np.int64)
@@ -397,10 +453,11 @@ def draw_supports(rng):
 
 @pytest.mark.parametrize("cases", [400, pytest.param(20_000, marks=pytest.mark.full)])
 def test_a_radius_with_unknown_supports_is_wide_enough(cases):
-    """No radius is below the exact one, and up to 10^9 visits none gives away 1e-9 nats for each of them.
+    """No radius is below the exact one, and up to 10^9 visits none gives away 1e-9 nats for each of
+    them.
 
-    Control: the readable version rounds to nearest, and a fifth of its radii or more are too small. Where 4d + 64 is
-    below S, terms are left out.
+    Control: the readable version rounds to nearest, and a fifth of its radii or more are too small.
+    Where 4d + 64 is below S, terms are left out.
     """
     rng = np.random.default_rng(2)
     below = 0
@@ -418,7 +475,8 @@ def test_a_radius_with_unknown_supports_is_wide_enough(cases):
 
 @pytest.mark.parametrize(("draw", "cases"), [(draw_world, 60), (draw_wide_world, 15)])
 def test_plain_floats_are_not_on_the_safe_side(draw, cases):
-    """Control: the readable version rounds to nearest, and more than a third of its lower values are too large.
+    """Control: the readable version rounds to nearest, and more than a third of its lower values
+    are too large.
 
     That is proved, too: they are above the mean of transition rows inside the balls.
     """
@@ -436,13 +494,15 @@ def test_plain_floats_are_not_on_the_safe_side(draw, cases):
     assert above > 0.2 * tried
 
 
-# ---- Mixtures -------------------------------------------------------------------------------------------------------
+# ---- Mixtures ------------------------------------------------------------------------------------
 
 
 def draw_risk(rng):
-    """Two steps: an action that is known (safe) and one that nobody tried (bold), as far apart as we like.
+    """Two steps: an action that is known (safe) and one that nobody tried (bold), as far apart as
+    we like.
 
-    The known one leads to the worse state, whose value is certain, or to both. The optimistic policy takes the other.
+    The known one leads to the worse state, whose value is certain, or to both. The optimistic
+    policy takes the other.
     """
     low, high = (0.0, 1.0) if rng.random() < 0.5 else np.sort(rng.random(2))
     n_sas = np.zeros((2, 2, 2, 2), dtype=np.int64)
@@ -453,7 +513,12 @@ def draw_risk(rng):
     r[1, 0], r[1, 1] = low, high
     share = 1.0 if rng.random() < 0.5 else rng.random()
     baseline = np.broadcast_to([share, 1.0 - share], (2, 2, 2))
-    settings = (sf.Counts(n_sas), float(10 ** rng.uniform(-6, -0.5)), bool(rng.random() < 0.5), False)
+    settings = (
+        sf.Counts(n_sas),
+        float(10 ** rng.uniform(-6, -0.5)),
+        bool(rng.random() < 0.5),
+        False,
+    )
     safe = World(sf.Problem(r), baseline, *settings).plan(0.0).candidates[-1]
     bold = safe * rng.random() if rng.random() < 0.5 else safe * (1.0 - 10.0 ** -rng.uniform(0, 11))
     r[0, 0, 1] = min(max(bold - low, 0.0), 1.0)
@@ -461,7 +526,9 @@ def draw_risk(rng):
 
 
 def mixtures(rng):
-    """A world, a floor that lies between two of its lower values or at one, the plan, and those two values."""
+    """A world, a floor that lies between two of its lower values or at one, the plan, and those
+    two values.
+    """
     while True:
         world = draw_world(rng) if rng.random() < 0.1 else draw_risk(rng)
         kind = sf.EpsMix if rng.random() < 0.1 else sf.StepMix
@@ -469,7 +536,12 @@ def mixtures(rng):
         L = world.plan(0.0, kind).candidates.tolist()
         for c in range(1, len(L)):
             between = [L[c - 1] + (L[c] - L[c - 1]) * x for x in rng.random(6).tolist()]
-            tight = [L[c], math.nextafter(L[c], 0.0), math.nextafter(L[c - 1], math.inf), 10 ** -rng.uniform(0, 20)]
+            tight = [
+                L[c],
+                math.nextafter(L[c], 0.0),
+                math.nextafter(L[c - 1], math.inf),
+                10 ** -rng.uniform(0, 20),
+            ]
             for floor in sorted({*between, *tight}):
                 if max(L[:c]) < floor <= L[c]:
                     agent = world.agent(floor, kind)
@@ -477,7 +549,12 @@ def mixtures(rng):
                         plan = agent.plan(same.counts)
                         if plan.lower >= floor and plan.h > 0:
                             played = plan.h if kind is sf.StepMix else 1
-                            yield same, floor, plan, *plan.candidates[played - 1 : played + 1].tolist()
+                            yield (
+                                same,
+                                floor,
+                                plan,
+                                *plan.candidates[played - 1 : played + 1].tolist(),
+                            )
 
 
 def sum_of(counts, times):
@@ -487,9 +564,11 @@ def sum_of(counts, times):
 
 @pytest.mark.parametrize("cases", CASES)
 def test_every_rho_keeps_the_exact_mixture_at_the_floor(cases):
-    """(1-rho) L_safe + rho L_bold >= floor in rationals, for 3,000 mixtures (more in test-full) without exception.
+    """(1-rho) L_safe + rho L_bold >= floor in rationals, for 3,000 mixtures (more in test-full)
+    without exception.
 
-    Control: the float nearest to (L_safe - floor) / (L_safe - L_bold) puts nearly half of them below.
+    Control: the float nearest to (L_safe - floor) / (L_safe - L_bold) puts nearly half of them
+    below.
     """
     below = plain = mixed = tried = 0
     for _, floor, plan, bold, safe in islice(mixtures(np.random.default_rng(2)), cases):
@@ -505,13 +584,18 @@ def test_every_rho_keeps_the_exact_mixture_at_the_floor(cases):
 
 
 def test_the_mixed_policy_as_played_is_at_the_floor():
-    """The rows of a step mixture are rounded once more, entry by entry: 1,500 played policies, none below the floor.
+    """The rows of a step mixture are rounded once more, entry by entry: 1,500 played policies, none
+    below the floor.
 
-    Measured, not proved: three roundings of each entry prove (1 - 3 * 2^-53) of the floor, and what `rho` gives up has
-    covered them so far. EpsMix has no such row: its coin is rho itself.
+    Measured, not proved: three roundings of each entry prove (1 - 3 * 2^-53) of the floor, and what
+    `rho` gives up has covered them so far. EpsMix has no such row: its coin is rho itself.
     """
     cases, below, least = 1_500, 0, math.inf
-    played = (m for m in mixtures(np.random.default_rng(3)) if m[2].rho > 0.0 and isinstance(m[2].policy, np.ndarray))
+    played = (
+        m
+        for m in mixtures(np.random.default_rng(3))
+        if m[2].rho > 0.0 and isinstance(m[2].policy, np.ndarray)
+    )
     for world, floor, plan, _, _ in islice(played, cases):
         value = Exact(world).lower(plan.policy)
         below += not value >= floor
@@ -520,25 +604,37 @@ def test_the_mixed_policy_as_played_is_at_the_floor():
     assert below == 0
 
 
-# ---- A floor of 0 ---------------------------------------------------------------------------------------------------
+# ---- A floor of 0 --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix, sf.StepNoMix])
 @pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.parametrize("H", [1, 2, 7, 50])
 def test_a_floor_of_zero_is_certified(kind, pooled, H):
-    """Rewards are never negative, so every policy has a value >= 0: known without data, and not lost to any margin.
+    """Rewards are never negative, so every policy has a value >= 0: known without data, and not
+    lost to any margin.
 
-    Control: where all rewards are 0, the smallest positive floor is not certified. Nor does a margin stay away where
-    there is something to take it from: values that rest on data are strictly below the exact ones.
+    Control: where all rewards are 0, the smallest positive floor is not certified. Nor does a
+    margin stay away where there is something to take it from: values that rest on data are strictly
+    below the exact ones.
     """
     rng = np.random.default_rng(H)
     S, A = 3, 2
     for i in range(20):
-        r = np.round(rng.random((H, S, A))) * rng.random((H, S, A)) if i % 2 else np.zeros((H, S, A))
-        n_sas = draw_counts(rng, 1 if pooled else H, S, A) if i > 3 else np.zeros((1 if pooled else H, S, A, S), int)
+        r = (
+            np.round(rng.random((H, S, A))) * rng.random((H, S, A))
+            if i % 2
+            else np.zeros((H, S, A))
+        )
+        n_sas = (
+            draw_counts(rng, 1 if pooled else H, S, A)
+            if i > 3
+            else np.zeros((1 if pooled else H, S, A, S), int)
+        )
         counts = sf.Counts(n_sas[0] if pooled else n_sas, H)
-        world = World(sf.Problem(r, stationary=pooled), draw_baseline(rng, H, S, A), counts, 0.1, True, pooled)
+        world = World(
+            sf.Problem(r, stationary=pooled), draw_baseline(rng, H, S, A), counts, 0.1, True, pooled
+        )
         plan = world.plan(0.0, kind)
         assert (plan.source, plan.safety) == ("optimistic", "certified")
         assert (plan.candidates >= 0.0).all()
@@ -555,8 +651,16 @@ def test_a_floor_of_zero_is_certified(kind, pooled, H):
 
 
 def test_a_floor_that_is_an_exact_sum_is_certified():
-    """Rewards of 0.5 + 0.5 certify a floor of 1 without data; the sum of 0.1 and 0.2, rounded up, is not certified."""
-    for rewards, floor, certified in (((0.5, 0.5), 1.0, True), ((0.1, 0.2), 0.1 + 0.2, False), ((0.1, 0.2), 0.3, True)):
+    """Rewards of 0.5 + 0.5 certify a floor of 1 without data; the sum of 0.1 and 0.2, rounded
+    up, is not certified.
+    """
+    for rewards, floor, certified in (
+        ((0.5, 0.5), 1.0, True),
+        ((0.1, 0.2), 0.1 + 0.2, False),
+        ((0.1, 0.2), 0.3, True),
+    ):
         problem = sf.Problem(np.array(rewards)[:, None, None])
-        plan = sf.StepMix(problem, sf.uniform(2, 1, 1), floor, bounds=sf.KL()).plan(sf.Counts.zeros(problem))
+        plan = sf.StepMix(problem, sf.uniform(2, 1, 1), floor, bounds=sf.KL()).plan(
+            sf.Counts.zeros(problem)
+        )
         assert plan.certified == certified, (rewards, floor, plan)

@@ -1,7 +1,9 @@
-"""The paper's claims judged on runs made by hand: as the paper says, with one thing wrong, and with too little to say.
+"""The paper's claims judged on runs made by hand: as the paper says, with one thing wrong, and with
+too little to say.
 
-Every claim has a study in which it holds (`as_the_paper_says`) and controls, in each of which one thing is not as the
-claim has it (`CONTROLS`). Runs are a thousand episodes long and come in three parts: baseline, mixtures, optimum.
+Every claim has a study in which it holds (`as_the_paper_says`) and controls, in each of which one
+thing is not as the claim has it (`CONTROLS`). Runs are a thousand episodes long and come in three
+parts: baseline, mixtures, optimum.
 """
 
 import math
@@ -18,7 +20,15 @@ from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.rivals.registry import AGENTS
 from surefoot.studies.analysis.claims import Verdict, judge, tallies
 from surefoot.studies.analysis.theorem import Setting, most_not_optimistic, regret_bound
-from surefoot.studies.analysis.trials import IN_SUM, JUDGES, MIXERS, at_the_end, is_flat, judges, number
+from surefoot.studies.analysis.trials import (
+    IN_SUM,
+    JUDGES,
+    MIXERS,
+    at_the_end,
+    is_flat,
+    judges,
+    number,
+)
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial, run_trial
 from surefoot.studies.spec.claims import CLAIMS, DRAFT, OURS, PAPER
@@ -29,14 +39,16 @@ from surefoot.worlds.registry import world as build_world
 K, WIDTH, H, S, A = 1000, 10, 3, 5, 5
 BEST, FLOOR = 2.67, 2.2
 NEVER = K
-LATE_LOG = (math.log(K + 1) / math.log(751)) ** 2 - 1  # the growth of log^2(K+1) in the last quarter
+LATE_LOG = (
+    math.log(K + 1) / math.log(751)
+) ** 2 - 1  # the growth of log^2(K+1) in the last quarter
 FALSE_PREMISE = Promise("false premise", details="the baseline is worth 2.1")
 SCALED = Promise("not certified", scope="every episode's policy", scale=0.01)
 
 Choose = Callable[[Trial], bool]
 
 
-# -- runs and results by hand -----------------------------------------------------------------------------------------
+# -- runs and results by hand ----------------------------------------------------------------------
 
 
 def promise_of(agent: AgentSpec) -> Promise:
@@ -55,11 +67,17 @@ def binned(which: np.ndarray, n: int) -> np.ndarray:
     return (which[:, None] == np.arange(n)).reshape(-1, WIDTH, n).sum(axis=1)
 
 
-def made(cell: Cell, i: int, off: int, optimistic: int | None = None, baseline: float = 2.4) -> Trial:
-    """On the baseline before `off`, on mixtures of h0 = 2 halfway up before `optimistic`, then at the optimum."""
+def made(
+    cell: Cell, i: int, off: int, optimistic: int | None = None, baseline: float = 2.4
+) -> Trial:
+    """On the baseline before `off`, on mixtures of h0 = 2 halfway up before `optimistic`, then
+    at the optimum.
+    """
     bold = min(K, off + 100) if optimistic is None else optimistic
     episode = np.arange(K)
-    part = np.where(episode >= bold, 2, np.where(episode >= off, 1, 0))  # baseline, mixture, optimistic
+    part = np.where(
+        episode >= bold, 2, np.where(episode >= off, 1, 0)
+    )  # baseline, mixture, optimistic
     value = np.array([baseline, 0.5 * (baseline + BEST), BEST])[part]
     h = np.array([H, 2, 0])[part]
     by_part, by_h = binned(part, 3), binned(h, H + 1)
@@ -126,7 +144,9 @@ def results_of(study: Study, trials: Iterable[Trial]) -> Results:
 
 
 def played(study: Study, off: Callable[[Cell, int], int] = lambda cell, i: 300 + i) -> Results:
-    """Every trial of every cell, off the baseline when told; BPI-UCBVI from the first, and below the floor."""
+    """Every trial of every cell, off the baseline when told; BPI-UCBVI from the first, and below
+    the floor.
+    """
 
     def run(cell: Cell, i: int) -> Trial:
         if cell.agent.agent == "bpi-ucbvi":
@@ -138,8 +158,16 @@ def played(study: Study, off: Callable[[Cell, int], int] = lambda cell, i: 300 +
 
 @cache
 def online(study: str = "online") -> Results:
-    late = {"eta5-floor2.0": 400, "eta5-floor2.2": 600, "eta10-floor2.0": 300, "eta10-floor2.2": 500}
-    return played(packaged(study, 3), lambda cell, i: late[cell.scenario.id] + 20 * (cell.agent.id == "stepmix") + i)
+    late = {
+        "eta5-floor2.0": 400,
+        "eta5-floor2.2": 600,
+        "eta10-floor2.0": 300,
+        "eta10-floor2.2": 500,
+    }
+    return played(
+        packaged(study, 3),
+        lambda cell, i: late[cell.scenario.id] + 20 * (cell.agent.id == "stepmix") + i,
+    )
 
 
 @cache
@@ -155,7 +183,9 @@ def offline() -> Results:
 
     study = packaged("offline", 3)
     trials = [run(cell, i) for cell in study.cells for i in range(study.trials)]
-    return results_of(study, [replace(trial, log_behaviour=worth[trial.scenario]) for trial in trials])
+    return results_of(
+        study, [replace(trial, log_behaviour=worth[trial.scenario]) for trial in trials]
+    )
 
 
 @cache
@@ -185,7 +215,9 @@ def episodes_per_step() -> Results:
 
 @cache
 def step_no_mix() -> Results:
-    return played(packaged("step-no-mix", 3), lambda cell, i: (300 if cell.agent.id == "stepmix" else 600) + i)
+    return played(
+        packaged("step-no-mix", 3), lambda cell, i: (300 if cell.agent.id == "stepmix" else 600) + i
+    )
 
 
 BELOW = {"n3": 9, "n10": 6, "n30": 3, "n100": 1, "n300": 1, "n1000": 0}  # runs of ten
@@ -194,22 +226,31 @@ BELOW = {"n3": 9, "n10": 6, "n30": 3, "n100": 1, "n300": 1, "n1000": 0}  # runs 
 @cache
 def offline_violations() -> Results:
     told = played(packaged("offline-violations", 10))
-    return changed(told, lambda trial: trial.trial < BELOW[trial.scenario.removesuffix("-first")], **below_the_floor())
+    return changed(
+        told,
+        lambda trial: trial.trial < BELOW[trial.scenario.removesuffix("-first")],
+        **below_the_floor(),
+    )
 
 
 @cache
 def sharp() -> Results:
-    return played(packaged("sharp", 3), lambda cell, i: (20 if cell.agent.bounds == "kl" else 800) + i)
+    return played(
+        packaged("sharp", 3), lambda cell, i: (20 if cell.agent.bounds == "kl" else 800) + i
+    )
 
 
 def waited(trial: Trial, episodes: float, kappa: float, gap: float) -> Trial:
-    """So many episodes not optimistic, with a floor kappa below the baseline and an optimum gap above it."""
+    """So many episodes not optimistic, with a floor kappa below the baseline and an optimum gap
+    above it.
+    """
     floor, best = trial.baseline - kappa, trial.baseline + gap
     return replace(trial, on_baseline=round(episodes), on_mixture=0, floor=floor, optimum=best)
 
 
 def adding(exponent: float) -> Callable[[Trial], Trial]:
-    """After the bin of the first optimistic episode, the last of 80 to 90, the regret grows by a power of what follows.
+    """After the bin of the first optimistic episode, the last of 80 to 90, the regret grows by a
+    power of what follows.
 
     Exponents differ a little from trial to trial.
     """
@@ -268,7 +309,13 @@ def gamma_zero() -> Results:
     return results_of(study, [run(cell, i) for cell in study.cells for i in range(study.trials)])
 
 
-TABLE_1_REGRETS = {"budget-exploration": 10.0, "stepmix": 20.0, "epsmix": 20.0, "dope": 30.0, "optpess-lp": 40.0}
+TABLE_1_REGRETS = {
+    "budget-exploration": 10.0,
+    "stepmix": 20.0,
+    "epsmix": 20.0,
+    "dope": 30.0,
+    "optpess-lp": 40.0,
+}
 
 
 @cache
@@ -276,7 +323,9 @@ def budgets() -> Results:
     def regretted(trial: Trial) -> Trial:
         return replace(trial, regret=TABLE_1_REGRETS[trial.agent] + 0.1 * trial.trial)
 
-    told = retold(played(packaged("budgets", 3)), lambda trial: trial.agent in TABLE_1_REGRETS, regretted)
+    told = retold(
+        played(packaged("budgets", 3)), lambda trial: trial.agent in TABLE_1_REGRETS, regretted
+    )
     return changed(told, lambda trial: trial.agent in IN_SUM, violations=7)
 
 
@@ -299,7 +348,9 @@ AS_THE_PAPER_SAYS: dict[str, Callable[[], Results]] = {
 
 
 def below_the_floor() -> dict[str, object]:
-    """A baseline from a log that is not worth the floor: the run is below it, and there was nothing to promise."""
+    """A baseline from a log that is not worth the floor: the run is below it, and there was
+    nothing to promise.
+    """
     return {"violations": 300, "baseline": 2.1, "promise": FALSE_PREMISE}
 
 
@@ -315,23 +366,35 @@ def retold(results: Results, which: Choose, how: Callable[[Trial], Trial]) -> Re
 
 
 def again(results: Results, which: Choose, off: int, optimistic: int | None = None) -> Results:
-    """The same results, but the chosen runs left the baseline at another time; regret goes with it."""
+    """The same results, but the chosen runs left the baseline at another time; regret goes with
+    it.
+    """
     cells = {cell.id: cell for cell in results.study.cells}
     return retold(
-        results, which, lambda trial: made(cells[trial.cell], trial.trial, off, optimistic, baseline=trial.baseline)
+        results,
+        which,
+        lambda trial: made(
+            cells[trial.cell], trial.trial, off, optimistic, baseline=trial.baseline
+        ),
     )
 
 
 def kept(results: Results, which: Choose) -> Results:
     """Only the chosen trials."""
-    return results_of(results.study, [trial for some in results.trials.values() for trial in some if which(trial)])
+    return results_of(
+        results.study, [trial for some in results.trials.values() for trial in some if which(trial)]
+    )
 
 
 def is_run(scenario: str = "", agent: str = "", trial: int | None = None) -> Choose:
     """Of this scenario, of this agent, of this number; what is left out is any."""
 
     def chosen(one: Trial) -> bool:
-        return scenario in ("", one.scenario) and agent in ("", one.agent) and trial in (None, one.trial)
+        return (
+            scenario in ("", one.scenario)
+            and agent in ("", one.agent)
+            and trial in (None, one.trial)
+        )
 
     return chosen
 
@@ -354,7 +417,7 @@ def named(entries: Iterable[Scenario | AgentSpec], id: str) -> Scenario | AgentS
     return next(entry for entry in entries if entry.id == id)
 
 
-# -- where each claim holds, and where it must not --------------------------------------------------------------------
+# -- where each claim holds, and where it must not -------------------------------------------------
 
 
 def bumped(trial: Trial, where: slice, by: float) -> Trial:
@@ -394,7 +457,11 @@ Control = tuple[str, str, Callable[[Results], Results]]
 ONE = {"scenario": "eta10-floor2.2", "trial": 1}  # one run of one panel
 CONTROLS: dict[str, list[Control]] = {
     "promise": [
-        ("online", "one episode of one run", lambda r: changed(r, is_run(agent="epsmix", **ONE), violations=1)),
+        (
+            "online",
+            "one episode of one run",
+            lambda r: changed(r, is_run(agent="epsmix", **ONE), violations=1),
+        ),
         ("online", "all runs", lambda r: changed(r, is_run(agent="stepmix"), violations=7)),
         ("rivals", "a rival's", lambda r: changed(r, is_run(agent="dope", trial=2), violations=1)),
         ("sharp", "KL's", lambda r: changed(r, is_run("trap", "stepmix-kl", 0), violations=1)),
@@ -405,108 +472,234 @@ CONTROLS: dict[str, list[Control]] = {
         ),
     ],
     "optimist-violates": [
-        ("online", "one run without", lambda r: changed(r, is_run(agent="bpi-ucbvi", **ONE), violations=0)),
+        (
+            "online",
+            "one run without",
+            lambda r: changed(r, is_run(agent="bpi-ucbvi", **ONE), violations=0),
+        ),
         ("offline", "none", lambda r: changed(r, is_run(agent="bpi-ucbvi"), violations=0)),
     ],
     "flat-then-rise": [
         (
             "online",
             "one bin is not flat",
-            lambda r: retold(r, is_run(agent="stepmix", **ONE), lambda t: bumped(t, slice(7, 8), 1e-6)),
+            lambda r: retold(
+                r, is_run(agent="stepmix", **ONE), lambda t: bumped(t, slice(7, 8), 1e-6)
+            ),
         ),
         (
             "online",
             "flat, but not the baseline",
-            lambda r: retold(r, is_run(agent="epsmix", **ONE), lambda t: bumped(t, slice(0, 30), -0.01)),
+            lambda r: retold(
+                r, is_run(agent="epsmix", **ONE), lambda t: bumped(t, slice(0, 30), -0.01)
+            ),
         ),
         (
             "online",
             "the end is below the optimum",
-            lambda r: retold(r, is_run("eta5-floor2.0", "stepmix"), lambda t: bumped(t, slice(-10, None), -0.1)),
+            lambda r: retold(
+                r, is_run("eta5-floor2.0", "stepmix"), lambda t: bumped(t, slice(-10, None), -0.1)
+            ),
         ),
-        ("online", "nobody leaves in one panel", lambda r: again(r, is_run("eta10-floor2.0", "epsmix"), NEVER)),
+        (
+            "online",
+            "nobody leaves in one panel",
+            lambda r: again(r, is_run("eta10-floor2.0", "epsmix"), NEVER),
+        ),
         (
             "step-no-mix",
             "near the optimum from the first, and never above where it began",
-            lambda r: retold(r, is_run(), lambda t: made(cell_of(r, t), t.trial, NEVER, baseline=0.999 * BEST)),
+            lambda r: retold(
+                r, is_run(), lambda t: made(cell_of(r, t), t.trial, NEVER, baseline=0.999 * BEST)
+            ),
         ),
-        ("relative-floors", "never optimistic", lambda r: again(r, is_run("alpha0.05"), 500, NEVER)),
+        (
+            "relative-floors",
+            "never optimistic",
+            lambda r: again(r, is_run("alpha0.05"), 500, NEVER),
+        ),
     ],
     "epsmix-faster": [
-        ("online", "optimistic later in one run", lambda r: again(r, is_run(agent="epsmix", **ONE), 500, 700)),
-        ("online", "never optimistic in one run", lambda r: again(r, is_run(agent="epsmix", **ONE), 500, NEVER)),
-        ("online", "sooner, with more regret", lambda r: changed(r, is_run("eta10-floor2.2", "epsmix"), regret=900.0)),
-        ("online", "sooner, with the same regret", lambda r: changed(r, is_run("eta10-floor2.2"), regret=50.0)),
+        (
+            "online",
+            "optimistic later in one run",
+            lambda r: again(r, is_run(agent="epsmix", **ONE), 500, 700),
+        ),
+        (
+            "online",
+            "never optimistic in one run",
+            lambda r: again(r, is_run(agent="epsmix", **ONE), 500, NEVER),
+        ),
+        (
+            "online",
+            "sooner, with more regret",
+            lambda r: changed(r, is_run("eta10-floor2.2", "epsmix"), regret=900.0),
+        ),
+        (
+            "online",
+            "sooner, with the same regret",
+            lambda r: changed(r, is_run("eta10-floor2.2"), regret=50.0),
+        ),
     ],
     "epsmix-sooner": [
         ("online", "later in one run", lambda r: again(r, is_run(agent="epsmix", **ONE), 530)),
-        ("online", "at the same time in one run", lambda r: again(r, is_run(agent="epsmix", **ONE), 521)),
+        (
+            "online",
+            "at the same time in one run",
+            lambda r: again(r, is_run(agent="epsmix", **ONE), 521),
+        ),
         ("online", "never in one run", lambda r: again(r, is_run(agent="epsmix", **ONE), NEVER)),
         ("online", "neither ever", lambda r: again(r, is_run("eta10-floor2.2"), NEVER)),
         ("online", "later everywhere", lambda r: again(r, is_run(agent="epsmix"), 900)),
     ],
     "higher-floor-delays": [
         ("online", "sooner in one run", lambda r: again(r, is_run(agent="stepmix", **ONE), 310)),
-        ("online", "as soon, in all runs of one learner", lambda r: again(r, is_run("eta5-floor2.2", "epsmix"), 400)),
+        (
+            "online",
+            "as soon, in all runs of one learner",
+            lambda r: again(r, is_run("eta5-floor2.2", "epsmix"), 400),
+        ),
         (
             "online",
             "sooner, with more regret",
             lambda r: changed(r, is_run(agent="stepmix", **ONE), off_baseline=310),
         ),
-        ("online", "later, with less regret", lambda r: changed(r, is_run("eta5-floor2.2", "epsmix"), regret=1.0)),
-        ("online", "later, with the same regret", lambda r: changed(r, is_run(agent="epsmix"), regret=50.0)),
+        (
+            "online",
+            "later, with less regret",
+            lambda r: changed(r, is_run("eta5-floor2.2", "epsmix"), regret=1.0),
+        ),
+        (
+            "online",
+            "later, with the same regret",
+            lambda r: changed(r, is_run(agent="epsmix"), regret=50.0),
+        ),
         (
             "online",
             "later, with more regret by chance",
             lambda r: changed(r, is_run("eta5-floor2.2", "epsmix", 0), regret=1.0),
         ),
-        ("online", "the easier place never left", lambda r: again(r, is_run("eta10-floor2.0", "epsmix"), NEVER)),
+        (
+            "online",
+            "the easier place never left",
+            lambda r: again(r, is_run("eta10-floor2.0", "epsmix"), NEVER),
+        ),
     ],
     "better-baseline-helps": [
-        ("online", "later in one run", lambda r: again(r, is_run("eta10-floor2.0", "stepmix", 2), 450)),
-        ("online", "sooner, with more regret", lambda r: changed(r, is_run("eta10-floor2.2", "epsmix"), regret=900.0)),
-        ("online", "sooner, with the same regret", lambda r: changed(r, is_run(agent="stepmix"), regret=50.0)),
+        (
+            "online",
+            "later in one run",
+            lambda r: again(r, is_run("eta10-floor2.0", "stepmix", 2), 450),
+        ),
+        (
+            "online",
+            "sooner, with more regret",
+            lambda r: changed(r, is_run("eta10-floor2.2", "epsmix"), regret=900.0),
+        ),
+        (
+            "online",
+            "sooner, with the same regret",
+            lambda r: changed(r, is_run(agent="stepmix"), regret=50.0),
+        ),
         ("online", "as soon", lambda r: again(r, is_run("eta10-floor2.0", "epsmix"), 401)),
-        ("online", "later, with less regret", lambda r: changed(r, is_run(agent="stepmix", **ONE), off_baseline=700)),
-        ("online", "never with the better one", lambda r: again(r, is_run("eta10-floor2.2", "stepmix"), NEVER)),
+        (
+            "online",
+            "later, with less regret",
+            lambda r: changed(r, is_run(agent="stepmix", **ONE), off_baseline=700),
+        ),
+        (
+            "online",
+            "never with the better one",
+            lambda r: again(r, is_run("eta10-floor2.2", "stepmix"), NEVER),
+        ),
     ],
     "better-baseline-throughout": [
-        ("online", "one bin is lower", lambda r: retold(r, is_run("eta10-floor2.0", "stepmix"), one_bin_lower)),
+        (
+            "online",
+            "one bin is lower",
+            lambda r: retold(r, is_run("eta10-floor2.0", "stepmix"), one_bin_lower),
+        ),
         (
             "online",
             "lower at the end by little",
-            lambda r: retold(r, is_run("eta10-floor2.2"), lambda t: bumped(t, slice(-1, None), -1e-6)),
+            lambda r: retold(
+                r, is_run("eta10-floor2.2"), lambda t: bumped(t, slice(-1, None), -1e-6)
+            ),
         ),
-        ("online", "lower by chance", lambda r: retold(r, is_run(agent="epsmix", **ONE), one_bin_lower)),
+        (
+            "online",
+            "lower by chance",
+            lambda r: retold(r, is_run(agent="epsmix", **ONE), one_bin_lower),
+        ),
         ("online", "later", lambda r: again(r, is_run("eta10-floor2.0", "epsmix"), 450)),
     ],
     "dope-leaves-first": [
-        ("rivals", "second in one run", lambda r: again(r, is_run(agent="stepmix-pooled", trial=1), 90)),
+        (
+            "rivals",
+            "second in one run",
+            lambda r: again(r, is_run(agent="stepmix-pooled", trial=1), 90),
+        ),
         ("rivals", "second, behind EpsMix", lambda r: again(r, is_run(agent="epsmix"), 99)),
-        ("rivals", "second, behind OptPess-LP", lambda r: again(r, is_run(agent="optpess-lp", trial=0), 50)),
-        ("rivals", "with another in one run", lambda r: again(r, is_run(agent="stepmix", trial=0), 100)),
+        (
+            "rivals",
+            "second, behind OptPess-LP",
+            lambda r: again(r, is_run(agent="optpess-lp", trial=0), 50),
+        ),
+        (
+            "rivals",
+            "with another in one run",
+            lambda r: again(r, is_run(agent="stepmix", trial=0), 100),
+        ),
         ("rivals", "never in one run", lambda r: again(r, is_run(agent="dope", trial=2), NEVER)),
         ("rivals", "nobody ever", lambda r: again(r, is_run(), NEVER)),
     ],
     "dope-regrets-more": [
-        ("rivals", "less than one of them", lambda r: changed(r, is_run(agent="stepmix-pooled"), regret=501.0)),
+        (
+            "rivals",
+            "less than one of them",
+            lambda r: changed(r, is_run(agent="stepmix-pooled"), regret=501.0),
+        ),
         ("rivals", "as much", lambda r: changed(r, is_run(), regret=500.0)),
-        ("rivals", "more by chance", lambda r: changed(r, is_run(agent="dope", trial=0), regret=1.0)),
+        (
+            "rivals",
+            "more by chance",
+            lambda r: changed(r, is_run(agent="dope", trial=0), regret=1.0),
+        ),
     ],
     "optpess-stays": [
         ("rivals", "left in one run", lambda r: again(r, is_run(agent="optpess-lp", trial=1), 999)),
         ("rivals", "left in all runs", lambda r: again(r, is_run(agent="optpess-lp"), 400)),
     ],
     "more-trajectories-help": [
-        ("offline", "equal baselines", lambda r: changed(r, is_run("eta10-n8000"), baseline=2.5001)),
+        (
+            "offline",
+            "equal baselines",
+            lambda r: changed(r, is_run("eta10-n8000"), baseline=2.5001),
+        ),
         ("offline", "a worse baseline", lambda r: changed(r, is_run("eta15-n8000"), baseline=2.4)),
-        ("offline", "optimistic later", lambda r: changed(r, is_run("eta15-n8000", "epsmix"), first_optimistic=700)),
-        ("offline", "optimistic as soon", lambda r: changed(r, is_run("eta10-n8000"), first_optimistic=601)),
-        ("offline", "never optimistic", lambda r: changed(r, is_run("eta10-n8000"), first_optimistic=None)),
+        (
+            "offline",
+            "optimistic later",
+            lambda r: changed(r, is_run("eta15-n8000", "epsmix"), first_optimistic=700),
+        ),
+        (
+            "offline",
+            "optimistic as soon",
+            lambda r: changed(r, is_run("eta10-n8000"), first_optimistic=601),
+        ),
+        (
+            "offline",
+            "never optimistic",
+            lambda r: changed(r, is_run("eta10-n8000"), first_optimistic=None),
+        ),
         ("offline", "none ever optimistic", lambda r: changed(r, is_run(), first_optimistic=None)),
     ],
     "log-is-enough": [
-        ("offline", "one baseline is worse", lambda r: changed(r, is_run("eta10-n5000", trial=2), baseline=2.45)),
+        (
+            "offline",
+            "one baseline is worse",
+            lambda r: changed(r, is_run("eta10-n5000", trial=2), baseline=2.45),
+        ),
         (
             "offline",
             "one is below the floor",
@@ -515,21 +708,51 @@ CONTROLS: dict[str, list[Control]] = {
         (
             "offline",
             "as good, and both below the floor",
-            lambda r: changed(r, is_run("eta15-n5000", trial=0), log_behaviour=2.1, **below_the_floor()),
+            lambda r: changed(
+                r, is_run("eta15-n5000", trial=0), log_behaviour=2.1, **below_the_floor()
+            ),
         ),
         ("offline", "all are worse", lambda r: changed(r, is_run(), log_behaviour=2.65)),
     ],
     "tighter-floor-delays": [
-        ("relative-floors", "sooner in one run", lambda r: again(r, is_run("alpha0.10", trial=0), 299)),
-        ("relative-floors", "sooner, with more regret", lambda r: changed(r, is_run("alpha0.05"), off_baseline=10)),
+        (
+            "relative-floors",
+            "sooner in one run",
+            lambda r: again(r, is_run("alpha0.10", trial=0), 299),
+        ),
+        (
+            "relative-floors",
+            "sooner, with more regret",
+            lambda r: changed(r, is_run("alpha0.05"), off_baseline=10),
+        ),
         ("relative-floors", "two as soon", lambda r: again(r, is_run("alpha0.05"), 401)),
-        ("relative-floors", "later, with the same regret", lambda r: changed(r, is_run(), regret=50.0)),
-        ("relative-floors", "never, where it is loose", lambda r: again(r, is_run("alpha0.20"), NEVER)),
+        (
+            "relative-floors",
+            "later, with the same regret",
+            lambda r: changed(r, is_run(), regret=50.0),
+        ),
+        (
+            "relative-floors",
+            "never, where it is loose",
+            lambda r: again(r, is_run("alpha0.20"), NEVER),
+        ),
     ],
     "finite-mixtures": [
-        ("episodes-per-step", "mixtures at the end of one run", lambda r: again(r, is_run(trial=2), 300, 830)),
-        ("episodes-per-step", "the baseline to the end", lambda r: again(r, is_run("eta5-floor2.2"), NEVER)),
-        ("episodes-per-step", "mixtures to the end", lambda r: again(r, is_run("eta10-floor2.0"), 300, NEVER)),
+        (
+            "episodes-per-step",
+            "mixtures at the end of one run",
+            lambda r: again(r, is_run(trial=2), 300, 830),
+        ),
+        (
+            "episodes-per-step",
+            "the baseline to the end",
+            lambda r: again(r, is_run("eta5-floor2.2"), NEVER),
+        ),
+        (
+            "episodes-per-step",
+            "mixtures to the end",
+            lambda r: again(r, is_run("eta10-floor2.0"), 300, NEVER),
+        ),
         (
             "episodes-per-step",
             "none before, one late",
@@ -537,54 +760,150 @@ CONTROLS: dict[str, list[Control]] = {
         ),
     ],
     "mixing-leaves-sooner": [
-        ("step-no-mix", "StepNoMix sooner in one run", lambda r: again(r, is_run(agent="step-no-mix", trial=1), 290)),
-        ("step-no-mix", "as soon in one run", lambda r: again(r, is_run(agent="step-no-mix", trial=1), 301)),
+        (
+            "step-no-mix",
+            "StepNoMix sooner in one run",
+            lambda r: again(r, is_run(agent="step-no-mix", trial=1), 290),
+        ),
+        (
+            "step-no-mix",
+            "as soon in one run",
+            lambda r: again(r, is_run(agent="step-no-mix", trial=1), 301),
+        ),
         ("step-no-mix", "neither ever", lambda r: again(r, is_run("eta20-floor2.2"), NEVER)),
-        ("step-no-mix", "StepMix never", lambda r: again(r, is_run("eta20-floor2.2", "stepmix"), NEVER)),
+        (
+            "step-no-mix",
+            "StepMix never",
+            lambda r: again(r, is_run("eta20-floor2.2", "stepmix"), NEVER),
+        ),
     ],
     "fewer-violations-with-more-data": [
-        ("offline-violations", "more in between", lambda r: changed(r, is_run("n30", "epsmix"), violations=1)),
+        (
+            "offline-violations",
+            "more in between",
+            lambda r: changed(r, is_run("n30", "epsmix"), violations=1),
+        ),
         ("offline-violations", "none at all", lambda r: changed(r, is_run(), violations=0)),
         ("offline-violations", "always", lambda r: changed(r, is_run(), violations=1)),
-        ("offline-violations", "most with most data", lambda r: changed(r, is_run("n1000"), violations=1)),
+        (
+            "offline-violations",
+            "most with most data",
+            lambda r: changed(r, is_run("n1000"), violations=1),
+        ),
     ],
     "sharp-leaves-sooner": [
         ("sharp", "later in one run", lambda r: again(r, is_run("offers", "epsmix-kl", 1), 900)),
         ("sharp", "as soon in one run", lambda r: again(r, is_run("offers", "epsmix-kl", 1), 801)),
-        ("sharp", "never in one world", lambda r: again(r, is_run("river-swim", "stepmix-kl"), NEVER)),
+        (
+            "sharp",
+            "never in one world",
+            lambda r: again(r, is_run("river-swim", "stepmix-kl"), NEVER),
+        ),
         ("sharp", "nobody in one world", lambda r: again(r, is_run("river-swim"), NEVER)),
     ],
     "regret-bound": [
-        ("regret-in-K", "too much in one run", lambda r: changed(r, is_run("random", "epsmix", 1), regret=1e27)),
-        ("regret-in-K", "too much in one world", lambda r: changed(r, is_run("gap0.01"), regret=1e27)),
+        (
+            "regret-in-K",
+            "too much in one run",
+            lambda r: changed(r, is_run("random", "epsmix", 1), regret=1e27),
+        ),
+        (
+            "regret-in-K",
+            "too much in one world",
+            lambda r: changed(r, is_run("gap0.01"), regret=1e27),
+        ),
     ],
     "regret-root-k": [
-        ("regret-in-K", "like K in one world", lambda r: retold(r, is_run("random", "epsmix"), adding(1.0))),
-        ("regret-in-K", "like K^0.6", lambda r: retold(r, is_run("random", "stepmix"), adding(0.6))),
-        ("regret-in-K", "like K in one run", lambda r: retold(r, is_run("gap0.01", "stepmix", 1), adding(1.0))),
+        (
+            "regret-in-K",
+            "like K in one world",
+            lambda r: retold(r, is_run("random", "epsmix"), adding(1.0)),
+        ),
+        (
+            "regret-in-K",
+            "like K^0.6",
+            lambda r: retold(r, is_run("random", "stepmix"), adding(0.6)),
+        ),
+        (
+            "regret-in-K",
+            "like K in one run",
+            lambda r: retold(r, is_run("gap0.01", "stepmix", 1), adding(1.0)),
+        ),
     ],
     "additive-constant": [
-        ("regret-in-K", "goes on in one run", lambda r: retold(r, is_run("random", "epsmix", 1), growing(0.5))),
-        ("regret-in-K", "goes on growing", lambda r: retold(r, is_run("random", "epsmix"), growing(0.2))),
-        ("regret-in-K", "goes on growing elsewhere", lambda r: retold(r, is_run("gap0.1"), growing(0.5))),
+        (
+            "regret-in-K",
+            "goes on in one run",
+            lambda r: retold(r, is_run("random", "epsmix", 1), growing(0.5)),
+        ),
+        (
+            "regret-in-K",
+            "goes on growing",
+            lambda r: retold(r, is_run("random", "epsmix"), growing(0.2)),
+        ),
+        (
+            "regret-in-K",
+            "goes on growing elsewhere",
+            lambda r: retold(r, is_run("gap0.1"), growing(0.5)),
+        ),
     ],
     "waiting-bound": [
-        ("regret-in-kappa", "too many in one run", lambda r: changed(r, is_run(trial=1), on_mixture=10**27)),
-        ("scaling", "too many in one world", lambda r: changed(r, is_run("S4-A4-H6-seed1"), on_baseline=10**27)),
+        (
+            "regret-in-kappa",
+            "too many in one run",
+            lambda r: changed(r, is_run(trial=1), on_mixture=10**27),
+        ),
+        (
+            "scaling",
+            "too many in one world",
+            lambda r: changed(r, is_run("S4-A4-H6-seed1"), on_baseline=10**27),
+        ),
     ],
     "waiting-in-kappa": [
-        ("regret-in-kappa", "like 1/kappa^3", lambda r: retold(r, is_run(agent="stepmix"), by_kappa(3.0))),
-        ("regret-in-kappa", "like 1/kappa^2.1 here", lambda r: retold(r, of_family("tie-"), by_kappa(2.1))),
+        (
+            "regret-in-kappa",
+            "like 1/kappa^3",
+            lambda r: retold(r, is_run(agent="stepmix"), by_kappa(3.0)),
+        ),
+        (
+            "regret-in-kappa",
+            "like 1/kappa^2.1 here",
+            lambda r: retold(r, of_family("tie-"), by_kappa(2.1)),
+        ),
     ],
     "waiting-between": [
-        ("regret-in-kappa", "like a constant", lambda r: retold(r, of_family("eta50-"), by_kappa(0.0))),
-        ("regret-in-kappa", "like 1/kappa^0.95", lambda r: retold(r, of_family("eta50-"), by_kappa(0.95))),
-        ("regret-in-kappa", "like 1/kappa^2.05", lambda r: retold(r, of_family("tie-"), by_kappa(2.05))),
-        ("regret-in-kappa", "like 1/kappa^2.5", lambda r: retold(r, of_family("tie-"), by_kappa(2.5))),
+        (
+            "regret-in-kappa",
+            "like a constant",
+            lambda r: retold(r, of_family("eta50-"), by_kappa(0.0)),
+        ),
+        (
+            "regret-in-kappa",
+            "like 1/kappa^0.95",
+            lambda r: retold(r, of_family("eta50-"), by_kappa(0.95)),
+        ),
+        (
+            "regret-in-kappa",
+            "like 1/kappa^2.05",
+            lambda r: retold(r, of_family("tie-"), by_kappa(2.05)),
+        ),
+        (
+            "regret-in-kappa",
+            "like 1/kappa^2.5",
+            lambda r: retold(r, of_family("tie-"), by_kappa(2.5)),
+        ),
     ],
     "waiting-saturates": [
-        ("regret-in-kappa", "like 1/kappa", lambda r: retold(r, of_family("eta5-"), by_kappa(1.0, gap=0.5))),
-        ("regret-in-kappa", "like kappa", lambda r: retold(r, of_family("eta5-"), by_kappa(-1.0, gap=0.5))),
+        (
+            "regret-in-kappa",
+            "like 1/kappa",
+            lambda r: retold(r, of_family("eta5-"), by_kappa(1.0, gap=0.5)),
+        ),
+        (
+            "regret-in-kappa",
+            "like kappa",
+            lambda r: retold(r, of_family("eta5-"), by_kappa(-1.0, gap=0.5)),
+        ),
     ],
     "waiting-in-sizes": [
         ("scaling", "like H^4", lambda r: retold(r, is_run(), by_sizes(1.0, 0.5, 4.0))),
@@ -592,24 +911,60 @@ CONTROLS: dict[str, list[Control]] = {
         ("scaling", "like A^1.2", lambda r: retold(r, is_run(), by_sizes(1.0, 1.2, 2.0))),
     ],
     "gamma-zero": [
-        ("gamma-zero", "one mixture", lambda r: changed(r, is_run("floor0", "stepmix", 1), on_mixture=1)),
+        (
+            "gamma-zero",
+            "one mixture",
+            lambda r: changed(r, is_run("floor0", "stepmix", 1), on_mixture=1),
+        ),
         ("gamma-zero", "on the baseline", lambda r: again(r, is_run("floor0", "epsmix"), 300)),
     ],
     "table-1-constraints": [
-        ("budgets", "one episode of one run", lambda r: changed(r, is_run(agent="dope", trial=1), violations=1)),
-        ("budgets", "the sum", lambda r: changed(r, is_run(agent="budget-exploration"), min_cumulative=-1.0)),
-        ("budgets", "another constraint", lambda r: changed(r, is_run(agent="stepmix"), promise=NO_FLOOR)),
-        ("budgets", "another one in one run", lambda r: changed(r, is_run("", "stepmix", 1), promise=NO_FLOOR)),
+        (
+            "budgets",
+            "one episode of one run",
+            lambda r: changed(r, is_run(agent="dope", trial=1), violations=1),
+        ),
+        (
+            "budgets",
+            "the sum",
+            lambda r: changed(r, is_run(agent="budget-exploration"), min_cumulative=-1.0),
+        ),
+        (
+            "budgets",
+            "another constraint",
+            lambda r: changed(r, is_run(agent="stepmix"), promise=NO_FLOOR),
+        ),
+        (
+            "budgets",
+            "another one in one run",
+            lambda r: changed(r, is_run("", "stepmix", 1), promise=NO_FLOOR),
+        ),
     ],
     "sums-fall-below": [
-        ("budgets", "none is", lambda r: changed(r, lambda trial: trial.agent in IN_SUM, violations=0)),
-        ("budgets", "one is not", lambda r: changed(r, is_run(agent="conservative-ucbvi"), violations=0)),
+        (
+            "budgets",
+            "none is",
+            lambda r: changed(r, lambda trial: trial.agent in IN_SUM, violations=0),
+        ),
+        (
+            "budgets",
+            "one is not",
+            lambda r: changed(r, is_run(agent="conservative-ucbvi"), violations=0),
+        ),
         ("budgets", "not in every run", lambda r: changed(r, is_run(trial=1), violations=0)),
     ],
     "table-1-regret": [
-        ("budgets", "DOPE less than StepMix", lambda r: changed(r, is_run(agent="dope"), regret=5.0)),
+        (
+            "budgets",
+            "DOPE less than StepMix",
+            lambda r: changed(r, is_run(agent="dope"), regret=5.0),
+        ),
         ("budgets", "OptPess-LP as much as DOPE", lambda r: changed(r, is_run(), regret=30.0)),
-        ("budgets", "more by chance", lambda r: changed(r, is_run(agent="optpess-lp", trial=0), regret=1.0)),
+        (
+            "budgets",
+            "more by chance",
+            lambda r: changed(r, is_run(agent="optpess-lp", trial=0), regret=1.0),
+        ),
     ],
 }
 
@@ -636,7 +991,10 @@ class TestEveryClaim:
 
     def test_each_is_registered_once(self):
         """What a contributor who forgets a step is told."""
-        for name, words in (("promise", "is judged twice"), ("no-such-claim", r"is not in spec/claims\.py")):
+        for name, words in (
+            ("promise", "is judged twice"),
+            ("no-such-claim", r"is not in spec/claims\.py"),
+        ):
             with pytest.raises(ValueError, match=f"The claim '{name}' {words}"):
                 judges(name)(lambda results: iter(()))
         assert set(JUDGES) == set(CLAIMS)
@@ -652,14 +1010,16 @@ class TestEveryClaim:
     @pytest.mark.parametrize("name", AS_THE_PAPER_SAYS)
     def test_all_of_a_study_hold_where_all_is_as_the_paper_says(self, name):
         results = AS_THE_PAPER_SAYS[name]()
-        assert {claim: said(claim, results).holds for claim in results.study.claims} == dict.fromkeys(
-            results.study.claims, True
-        )
+        assert {
+            claim: said(claim, results).holds for claim in results.study.claims
+        } == dict.fromkeys(results.study.claims, True)
 
     @pytest.mark.parametrize("name", AS_THE_PAPER_SAYS)
     def test_verdicts_are_in_the_order_of_the_study_and_say_whose_claim_it_is(self, name):
         results = AS_THE_PAPER_SAYS[name]()
-        expected = [(CLAIMS[claim].sentence, CLAIMS[claim].source) for claim in results.study.claims]
+        expected = [
+            (CLAIMS[claim].sentence, CLAIMS[claim].source) for claim in results.study.claims
+        ]
         assert [(verdict.claim, verdict.source) for verdict in judge(results)] == expected
         assert judge(replace(results, study=replace(results.study, claims=()))) == []
 
@@ -677,7 +1037,9 @@ class TestEveryClaim:
         assert said(claim, results).holds is True
         verdict = said(claim, spoil(results))
         # One trial of several may be chance: then it is not refuted, but it does not hold.
-        assert verdict.holds is False or (verdict.holds is None and "may be chance" in verdict.numbers)
+        assert verdict.holds is False or (
+            verdict.holds is None and "may be chance" in verdict.numbers
+        )
 
     @pytest.mark.parametrize("claim", CLAIMS)
     def test_without_trials_nothing_is_judged(self, claim):
@@ -703,7 +1065,9 @@ class TestEveryClaim:
         assert said("dope-leaves-first", longer).at_K == "at K = 1,000 to 5 million"
 
     def test_the_same_agent_may_stay_in_short_runs_and_leave_in_long_ones(self):
-        """As OptPess-LP does, which leaves at 8.27 million: both verdicts are true, each for its K."""
+        """As OptPess-LP does, which leaves at 8.27 million: both verdicts are true, each for its
+        K.
+        """
         short = changed(rivals(), is_run(agent="optpess-lp"), episodes=5_000_000)
         left = {"episodes": 20_000_000, "off_baseline": 8_270_000}
         long = changed(rivals(), is_run(agent="optpess-lp"), **left)
@@ -712,7 +1076,9 @@ class TestEveryClaim:
             assert (verdict.holds, verdict.K) == (holds, (K,))
 
     def test_whose_claims_hold_is_counted_apart(self):
-        """Three of the paper, of which one holds and one cannot be judged; one of its drafts; two of ours."""
+        """Three of the paper, of which one holds and one cannot be judged; one of its drafts;
+        two of ours.
+        """
 
         def one(source: str, holds: bool | None) -> Verdict:
             return Verdict("So it is", source, holds, (), "")
@@ -733,20 +1099,40 @@ class TestEveryClaim:
             ("optimist-violates", "online", lambda trial: trial.agent != "bpi-ucbvi"),
             ("flat-then-rise", "online", is_run(agent="bpi-ucbvi")),
             ("epsmix-sooner", "online", lambda trial: trial.agent != "epsmix"),
-            ("epsmix-sooner", "online", lambda trial: (trial.agent == "epsmix") == (trial.trial == 0)),
+            (
+                "epsmix-sooner",
+                "online",
+                lambda trial: (trial.agent == "epsmix") == (trial.trial == 0),
+            ),
             ("higher-floor-delays", "online", lambda trial: "floor2.2" in trial.scenario),
             ("higher-floor-delays", "online", is_run(agent="bpi-ucbvi")),
-            ("higher-floor-delays", "online", lambda trial: trial.scenario in ("eta5-floor2.0", "eta10-floor2.2")),
+            (
+                "higher-floor-delays",
+                "online",
+                lambda trial: trial.scenario in ("eta5-floor2.0", "eta10-floor2.2"),
+            ),
             ("better-baseline-helps", "online", lambda trial: "eta5" in trial.scenario),
-            ("better-baseline-helps", "online", lambda trial: ("eta5" in trial.scenario) == (trial.trial == 0)),
+            (
+                "better-baseline-helps",
+                "online",
+                lambda trial: ("eta5" in trial.scenario) == (trial.trial == 0),
+            ),
             ("better-baseline-throughout", "online", lambda trial: "eta5" in trial.scenario),
-            ("better-baseline-throughout", "online", lambda trial: ("eta5" in trial.scenario) == (trial.trial == 0)),
+            (
+                "better-baseline-throughout",
+                "online",
+                lambda trial: ("eta5" in trial.scenario) == (trial.trial == 0),
+            ),
             ("better-baseline-throughout", "online", is_run(agent="bpi-ucbvi")),
             ("dope-leaves-first", "rivals", lambda trial: trial.agent != "dope"),
             ("dope-leaves-first", "rivals", is_run(agent="dope")),
             ("dope-regrets-more", "rivals", lambda trial: trial.agent in ("dope", "optpess-lp")),
             ("optpess-stays", "rivals", lambda trial: trial.agent != "optpess-lp"),
-            ("more-trajectories-help", "offline", lambda trial: trial.scenario in ("eta10-n5000", "eta15-n8000")),
+            (
+                "more-trajectories-help",
+                "offline",
+                lambda trial: trial.scenario in ("eta10-n5000", "eta15-n8000"),
+            ),
             ("more-trajectories-help", "offline", is_run(agent="bpi-ucbvi")),
             ("log-is-enough", "offline", is_run(agent="bpi-ucbvi")),
             ("log-is-enough", "online", is_run()),
@@ -763,14 +1149,22 @@ class TestEveryClaim:
             ("additive-constant", "gamma-zero", is_run("floor2")),
             ("waiting-in-kappa", "regret-in-kappa", lambda trial: kappa_of(trial) == 0.1),
             ("waiting-between", "regret-in-kappa", of_family("eta5-")),
-            ("waiting-saturates", "regret-in-kappa", lambda trial: not trial.scenario.startswith("eta5-")),
+            (
+                "waiting-saturates",
+                "regret-in-kappa",
+                lambda trial: not trial.scenario.startswith("eta5-"),
+            ),
             ("waiting-in-sizes", "scaling", lambda trial: trial.scenario.startswith("S4-A4-H3")),
             ("gamma-zero", "gamma-zero", lambda trial: trial.scenario != "floor0"),
             ("gamma-zero", "gamma-zero", lambda trial: trial.agent != "bpi-ucbvi"),
             ("sums-fall-below", "budgets", lambda trial: trial.agent not in IN_SUM),
             ("table-1-regret", "budgets", is_run(agent="stepmix")),
             ("sharp-leaves-sooner", "sharp", lambda trial: "paper" in trial.agent),
-            ("sharp-leaves-sooner", "sharp", lambda trial: trial.agent in ("stepmix-kl", "epsmix-paper")),
+            (
+                "sharp-leaves-sooner",
+                "sharp",
+                lambda trial: trial.agent in ("stepmix-kl", "epsmix-paper"),
+            ),
         ],
     )
     def test_without_those_that_it_compares_nothing_is_judged(self, claim, name, there):
@@ -815,7 +1209,7 @@ class TestRunsByHand:
         assert trial.regret == pytest.approx(trial.curve_regret[-1])
 
 
-# -- the promise ------------------------------------------------------------------------------------------------------
+# -- the promise -----------------------------------------------------------------------------------
 
 
 def one_panel(trials: int, *learners: AgentSpec) -> Study:
@@ -834,21 +1228,33 @@ class TestPromise:
         verdict = said("promise", played(one_panel(10)))
         assert verdict.holds is True
         assert f"{100 * (1 - 0.05**0.1):.0f} %" == "26 %"  # the share p with (1 - p)^10 = 5 %
-        assert "StepMix: 0 of 10 trials that left the baseline fell below the floor (at most 26 % " in verdict.numbers
+        assert (
+            "StepMix: 0 of 10 trials that left the baseline fell below the floor (at most 26 % "
+            in verdict.numbers
+        )
         assert "never left" not in verdict.numbers
 
     def test_one_of_ten_is_shown_with_its_interval(self):
-        """Clopper and Pearson: (1 - p)^10 = 97.5 % below; above, (1 - p)^10 + 10 p (1 - p)^9 = 2.5 %."""
+        """Clopper and Pearson: (1 - p)^10 = 97.5 % below; above, (1 - p)^10 + 10 p (1 - p)^9 =
+        2.5 %.
+        """
         verdict = said("promise", changed(played(one_panel(10)), is_run(trial=4), violations=1))
         assert verdict.holds is False
         low, high = 0.0025286, 0.4450161
         assert math.isclose((1 - low) ** 10, 0.975, rel_tol=1e-6)
         assert math.isclose((1 - high) ** 10 + 10 * high * (1 - high) ** 9, 0.025, rel_tol=1e-6)
-        assert "1 of 10 trials that left the baseline fell below the floor (between 0.25 % and 45 %)" in verdict.numbers
+        assert (
+            "1 of 10 trials that left the baseline fell below the floor (between 0.25 % and 45 %)"
+            in verdict.numbers
+        )
 
     def test_runs_with_the_same_seed_are_one_trial(self):
-        """They meet the same chances: four panels are not four times the evidence, and one of them breaks the trial."""
-        verdict = said("promise", changed(online(), is_run("eta5-floor2.2", "stepmix", 1), violations=1))
+        """They meet the same chances: four panels are not four times the evidence, and one of
+        them breaks the trial.
+        """
+        verdict = said(
+            "promise", changed(online(), is_run("eta5-floor2.2", "stepmix", 1), violations=1)
+        )
         assert verdict.holds is False
         assert "StepMix: 1 of 3 trials in 4 scenarios" in verdict.numbers
 
@@ -892,7 +1298,9 @@ class TestPromise:
         assert "DOPE: 0 of 3 trials" in numbers
 
     def test_a_violation_on_the_baseline_is_one(self):
-        results = changed(played(one_panel(10), lambda cell, i: NEVER), is_run(trial=0), violations=1)
+        results = changed(
+            played(one_panel(10), lambda cell, i: NEVER), is_run(trial=0), violations=1
+        )
         verdict = said("promise", results)
         assert verdict.holds is False
         assert "1 of 10 trials" in verdict.numbers
@@ -918,22 +1326,35 @@ class TestPromise:
     )
     def test_learners_of_sums_are_judged_by_the_sum(self, violations, min_cumulative, holds):
         results = played(one_panel(10, SUMS))
-        results = changed(results, is_run(trial=3), violations=violations, min_cumulative=min_cumulative)
+        results = changed(
+            results, is_run(trial=3), violations=violations, min_cumulative=min_cumulative
+        )
         verdict = said("promise", results)
         assert verdict.holds is holds
         assert f"Sums: {int(not holds)} of 10 trials" in verdict.numbers
 
     def test_a_false_certificate_of_a_log_is_a_broken_promise(self):
-        """Though the run says itself that its premise is false: a log had proved the baseline above the floor."""
+        """Though the run says itself that its premise is false: a log had proved the baseline
+        above the floor.
+        """
         results = changed(played(one_panel(10)), is_run(trial=2), **below_the_floor())
         assert said("promise", results).holds is True
         worth = results.of(*next(iter(results.trials)).split("/"))[2].baseline
-        assert said("promise", changed(results, is_run(trial=2), log_lower=worth + 0.01)).holds is False
-        assert said("promise", changed(results, is_run(trial=2), log_lower=worth - 0.01)).holds is True
+        assert (
+            said("promise", changed(results, is_run(trial=2), log_lower=worth + 0.01)).holds
+            is False
+        )
+        assert (
+            said("promise", changed(results, is_run(trial=2), log_lower=worth - 0.01)).holds is True
+        )
 
     def test_a_false_certificate_counts_where_nobody_left(self):
-        """All stay on a baseline that a log had wrongly certified; who promises no floor has broken no promise."""
-        stayed = changed(played(one_panel(10), lambda cell, i: NEVER), is_run(trial=2), **below_the_floor())
+        """All stay on a baseline that a log had wrongly certified; who promises no floor has
+        broken no promise.
+        """
+        stayed = changed(
+            played(one_panel(10), lambda cell, i: NEVER), is_run(trial=2), **below_the_floor()
+        )
         assert said("promise", stayed).holds is None
         bad = changed(stayed, is_run(trial=2), log_lower=2.3)
         verdict = said("promise", bad)
@@ -953,7 +1374,7 @@ class TestOptimist:
         assert "eta = 5, floor = 2.2" in numbers
 
 
-# -- the shape of learning --------------------------------------------------------------------------------------------
+# -- the shape of learning -------------------------------------------------------------------------
 
 
 class TestFlatThenRise:
@@ -1000,12 +1421,17 @@ class TestFlatThenRise:
 
     def test_why_not_is_said(self):
         low = retold(online(), is_run(), lambda trial: bumped(trial, slice(-10, None), -0.1))
-        assert "2.4 at first, 2.57 at the end, V* = 2.67 (63 % of the way)" in said("flat-then-rise", low).numbers
+        assert (
+            "2.4 at first, 2.57 at the end, V* = 2.67 (63 % of the way)"
+            in said("flat-then-rise", low).numbers
+        )
         stays = again(online(), is_run(), NEVER)
         assert "(3 of 3 do not end above their baseline)" in said("flat-then-rise", stays).numbers
 
     def test_a_dip_below_the_baseline_is_said_beside_it(self):
-        """Three of ten bins of mixtures, below the mean of the trials' baselines: it holds, and says so."""
+        """Three of ten bins of mixtures, below the mean of the trials' baselines: it holds, and
+        says so.
+        """
 
         def dips(trial: Trial) -> Trial:
             return bumped(trial, slice(41, 44), -0.3)  # mixtures are worth 2.535
@@ -1013,7 +1439,10 @@ class TestFlatThenRise:
         verdict = said("flat-then-rise", retold(online(), is_run("eta5-floor2.0", "epsmix"), dips))
         assert verdict.holds is True
         entries = verdict.numbers.split("; ")
-        dip = ", below the baseline in 3 of 100 hundredths of the episodes, down to 2.235 (the floor is 2.2)"
+        dip = (
+            ", below the baseline in 3 of 100 hundredths of the episodes, down to 2.235 (the "
+            "floor is 2.2)"
+        )
         assert entries[1].endswith(f"V* = 2.67{dip}")
         assert sum("below the baseline" in entry for entry in entries) == 1
 
@@ -1027,7 +1456,9 @@ class TestFlatThenRise:
         def costs(end: float) -> Results:
             def run(trial: Trial) -> Trial:
                 curve = np.where(trial.curve_episode >= 300, end, -2.0)
-                return replace(trial, off_baseline=300, baseline=-2.0, optimum=-1.0, curve_mean=curve)
+                return replace(
+                    trial, off_baseline=300, baseline=-2.0, optimum=-1.0, curve_mean=curve
+                )
 
             return retold(played(one_panel(3), lambda cell, i: 300), is_run(), run)
 
@@ -1042,10 +1473,16 @@ class TestEpsMixSooner:
         assert panels[3] == "eta = 10, floor = 2.2: EpsMix at 501, StepMix at 521."
         worded = said("epsmix-faster", online()).numbers.split("; ")
         spent = " and ".join(number(0.27 * off + 13.5) for off in (401, 421))
-        assert worded[0] == f"EpsMix and StepMix, eta = 5, floor = 2.0: regret {spent}, optimistic at 501 and 521"
+        assert (
+            worded[0]
+            == f"EpsMix and StepMix, eta = 5, floor = 2.0: regret {spent}, optimistic at 501 and "
+            "521"
+        )
 
     def test_sooner_is_off_the_baseline_and_faster_is_optimistic(self):
-        """Off the baseline sooner and optimistic later: our reading holds, the paper's sentence as worded does not."""
+        """Off the baseline sooner and optimistic later: our reading holds, the paper's sentence
+        as worded does not.
+        """
         results = again(online(), is_run("eta5-floor2.0", "epsmix"), 401, 700)
         assert said("epsmix-sooner", results).holds is True
         verdict = said("epsmix-faster", results)
@@ -1055,7 +1492,9 @@ class TestEpsMixSooner:
     def test_in_how_many_trials_is_said_where_it_is_not_in_all(self):
         verdict = said("epsmix-sooner", again(online(), is_run("eta5-floor2.0", "epsmix", 1), 900))
         assert verdict.holds is False
-        assert verdict.numbers.startswith("eta = 5, floor = 2.0: EpsMix at 402, StepMix at 421 (in 2 of 3 trials); ")
+        assert verdict.numbers.startswith(
+            "eta = 5, floor = 2.0: EpsMix at 402, StepMix at 421 (in 2 of 3 trials); "
+        )
 
     def test_never_is_later_than_everything(self):
         verdict = said("epsmix-sooner", again(online(), is_run("eta5-floor2.0", "stepmix"), NEVER))
@@ -1077,7 +1516,8 @@ class TestPanels:
         entries = said("higher-floor-delays", online()).numbers.split("; ")
         assert len(entries) == 4  # two learners at two baselines
         assert entries[0].startswith(
-            "StepMix, eta = 5, floor = 2.0 and eta = 5, floor = 2.2: off the baseline at 421 and 621"
+            "StepMix, eta = 5, floor = 2.0 and eta = 5, floor = 2.2: off the baseline at 421 and "
+            "621"
         )
         assert {entry.partition(":")[0].partition(", ")[2] for entry in entries} == {
             "eta = 5, floor = 2.0 and eta = 5, floor = 2.2",
@@ -1100,11 +1540,15 @@ class TestPanels:
         lower = retold(online(), is_run("eta10-floor2.0", "stepmix"), one_bin_lower)
         verdict = said("better-baseline-throughout", lower)
         assert verdict.holds is False
-        assert f"{where}: a lower return in 1 of 100 hundredths of the episodes, by at most 0.01; " in verdict.numbers
+        assert (
+            f"{where}: a lower return in 1 of 100 hundredths of the episodes, by at most 0.01; "
+            in verdict.numbers
+        )
         assert said("better-baseline-helps", lower).holds is True
 
     def test_of_a_hundred_parts_some_are_lower_by_chance(self):
-        """Differences of three trials in one bin: -0.03 on average, with a standard error of 0.0058, so t = 5.2.
+        """Differences of three trials in one bin: -0.03 on average, with a standard error of
+        0.0058, so t = 5.2.
 
         A hundredth by itself is lower at 95 % with t = 4.3, one of a hundred with 44.7.
         """
@@ -1112,7 +1556,10 @@ class TestPanels:
         def spread(trial: Trial) -> Trial:
             return bumped(trial, slice(80, 81), -0.02 - 0.01 * trial.trial)
 
-        verdict = said("better-baseline-throughout", retold(online(), is_run("eta10-floor2.0", "stepmix"), spread))
+        verdict = said(
+            "better-baseline-throughout",
+            retold(online(), is_run("eta10-floor2.0", "stepmix"), spread),
+        )
         assert verdict.holds is None
         assert "by at most 0.03 (the difference may be chance)" in verdict.numbers
 
@@ -1141,7 +1588,9 @@ class TestPanels:
         assert said("higher-floor-delays", less).holds is False
 
     def test_more_regret_must_be_more_than_chance(self):
-        """Differences 9, 10, 11 of three trials are; -20, 20, 30 are not, though their mean is the same."""
+        """Differences 9, 10, 11 of three trials are; -20, 20, 30 are not, though their mean is
+        the same.
+        """
 
         def regrets(differences: list[float]) -> Results:
             results = online()
@@ -1169,7 +1618,7 @@ class TestPanels:
         assert "off the baseline at 201 and 301" in entries[0]
 
 
-# -- rivals, drafts, logs, ours ---------------------------------------------------------------------------------------
+# -- rivals, drafts, logs, ours --------------------------------------------------------------------
 
 
 class TestRivals:
@@ -1185,7 +1634,9 @@ class TestRivals:
 
     def test_regrets_are_medians_and_optpess_is_left_out(self):
         """The paper compares DOPE's regret with that of StepMix and EpsMix."""
-        verdict = said("dope-regrets-more", changed(rivals(), is_run(agent="optpess-lp"), regret=9000.0))
+        verdict = said(
+            "dope-regrets-more", changed(rivals(), is_run(agent="optpess-lp"), regret=9000.0)
+        )
         assert verdict.holds is True
         assert "OptPess" not in verdict.numbers
         assert f"DOPE 500, EpsMix {number(0.27 * 301 + 13.5)}" in verdict.numbers
@@ -1205,16 +1656,26 @@ class TestDrafts:
         mixed, off = (100 + 100 + 530) / 3, (300 + 301 + 300) / 3
         allowed = f"in which log^2(K+1) grows by {100 * LATE_LOG:.2g} %"
         assert f"h0 = 2: {number(mixed)}, h0 = 3: {number(off)} episodes" in entries[0]
-        assert entries[1] == f"80 with h0 > 0 in the last quarter ({100 * 80 / 750:.2g} %), {allowed}"
+        assert (
+            entries[1] == f"80 with h0 > 0 in the last quarter ({100 * 80 / 750:.2g} %), {allowed}"
+        )
         assert "h0 = 2: 100, h0 = 3: 301 episodes" in entries[2]
         assert entries[3] == f"0 with h0 > 0 in the last quarter (0 %), {allowed}."
 
     @pytest.mark.parametrize("which", [{}, {"trial": 1}])
     def test_the_last_quarter_may_add_what_the_lemma_allows(self, which):
-        """All 750 episodes until then are mixtures: log^2(K+1) allows 66.5 more. Control: 67 are too many."""
+        """All 750 episodes until then are mixtures: log^2(K+1) allows 66.5 more. Control: 67 are
+        too many.
+        """
         most = math.floor(750 * LATE_LOG)
         assert most == 66
-        for more, holds in ((0, True), (1, True), (most, True), (most + 1, False), (K - 750, False)):
+        for more, holds in (
+            (0, True),
+            (1, True),
+            (most, True),
+            (most + 1, False),
+            (K - 750, False),
+        ):
             results = again(episodes_per_step(), is_run(**which), 0, 750 + more)
             assert said("finite-mixtures", results).holds is holds
 
@@ -1228,13 +1689,18 @@ class TestDrafts:
         assert "EpsMix" not in said("finite-mixtures", online()).numbers
 
     def test_without_mixing_never_is_later(self):
-        verdict = said("mixing-leaves-sooner", again(step_no_mix(), is_run(agent="step-no-mix"), NEVER))
+        verdict = said(
+            "mixing-leaves-sooner", again(step_no_mix(), is_run(agent="step-no-mix"), NEVER)
+        )
         assert verdict.holds is True
         assert "StepMix at 301, StepNoMix never" in verdict.numbers
         assert f"(regret {number(0.27 * 301 + 13.5)} and {number(0.27 * K)})" in verdict.numbers
 
     def test_fewer_violations_says_the_runs_of_each_panel(self):
-        told = ", ".join(f"eta = 10, n = {n[1:] if n != 'n1000' else '1,000'}: {k} of 10" for n, k in BELOW.items())
+        told = ", ".join(
+            f"eta = 10, n = {n[1:] if n != 'n1000' else '1,000'}: {k} of 10"
+            for n, k in BELOW.items()
+        )
         assert (
             f"StepMix, runs below the floor: {told}"
             in said("fewer-violations-with-more-data", offline_violations()).numbers
@@ -1242,7 +1708,9 @@ class TestDrafts:
 
     def test_shares_are_compared_not_numbers_of_runs(self):
         """Of n = 3 only one run is there, and it is below: nine of ten is no more than that."""
-        results = kept(offline_violations(), lambda trial: trial.scenario != "n3" or trial.trial == 0)
+        results = kept(
+            offline_violations(), lambda trial: trial.scenario != "n3" or trial.trial == 0
+        )
         assert said("fewer-violations-with-more-data", results).holds is None  # not refuted
 
 
@@ -1254,7 +1722,10 @@ class TestLogs:
         assert panels == "StepMix, eta = 10, n = 5,000 and eta = 10, n = 8,000"
         assert numbers == "baseline 2.5001 and 2.5501, optimistic at 601 and 501"
         assert not any("eta = 10" in entry and "eta = 15" in entry for entry in entries)
-        assert {entry.count("first-index ties") for entry in entries} == {0, 2}  # never one way against the other
+        assert {entry.count("first-index ties") for entry in entries} == {
+            0,
+            2,
+        }  # never one way against the other
 
     def test_what_different_policies_wrote_is_not_compared(self):
         study = packaged("offline", 3)
@@ -1272,21 +1743,33 @@ class TestLogs:
         verdict = said("log-is-enough", results)
         assert verdict.holds is False
         assert (
-            "eta = 10, n = 5,000, StepMix: learnt 2.4700 at the least, the log's own policy 2.5000" in verdict.numbers
+            "eta = 10, n = 5,000, StepMix: learnt 2.4700 at the least, the log's own policy 2.5000"
+            in verdict.numbers
         )
 
     def test_as_good_is_no_worse(self):
-        assert said("log-is-enough", retold(offline(), is_run(), lambda t: replace(t, log_behaviour=2.5))).holds is True
+        assert (
+            said(
+                "log-is-enough",
+                retold(offline(), is_run(), lambda t: replace(t, log_behaviour=2.5)),
+            ).holds
+            is True
+        )
 
 
 class TestSharp:
     def test_how_many_times_sooner(self):
-        """801 / 21 is 38.1; more digits than two are rounded down, because plans in blocks do not know them."""
+        """801 / 21 is 38.1; more digits than two are rounded down, because plans in blocks do
+        not know them.
+        """
         entries = said("sharp-leaves-sooner", sharp()).numbers.rstrip(".").split("; ")
         assert len(entries) == 12  # two learners in six worlds
         assert entries[0] == "random, StepMix, KL at 21 instead of at 801, 38 times sooner"
         late = changed(sharp(), is_run("trap", "epsmix-paper"), off_baseline=525_380)
-        assert "trap, EpsMix, KL at 21 instead of at 525,380, 25,000 times" in said("sharp-leaves-sooner", late).numbers
+        assert (
+            "trap, EpsMix, KL at 21 instead of at 525,380, 25,000 times"
+            in said("sharp-leaves-sooner", late).numbers
+        )
 
     def test_never_is_at_least_the_episodes_of_the_run(self):
         """1e8 / 21 is 4.76 million: it is more than 4.7 million, and not more than 4.8."""
@@ -1294,11 +1777,19 @@ class TestSharp:
         results = changed(results, is_run("trap", "epsmix-paper"), episodes=100_000_000)
         verdict = said("sharp-leaves-sooner", results)
         assert verdict.holds is True
-        assert "trap, EpsMix, KL at 21 instead of never, more than 4,700,000 times sooner" in verdict.numbers
+        assert (
+            "trap, EpsMix, KL at 21 instead of never, more than 4,700,000 times sooner"
+            in verdict.numbers
+        )
 
     def test_from_the_first_episode_is_no_number_of_times(self):
-        """There is none: 801 episodes are no multiple of 0. Control: from the second it is 801 times, to two digits."""
-        told = {off: said("sharp-leaves-sooner", again(sharp(), is_run("trap", "epsmix-kl"), off)) for off in (0, 1)}
+        """There is none: 801 episodes are no multiple of 0. Control: from the second it is 801
+        times, to two digits.
+        """
+        told = {
+            off: said("sharp-leaves-sooner", again(sharp(), is_run("trap", "epsmix-kl"), off))
+            for off in (0, 1)
+        }
         assert told[0].holds is told[1].holds is True
         assert "trap, EpsMix, KL from the first episode instead of at 801; " in told[0].numbers
         assert "trap, EpsMix, KL at 1 instead of at 801, 800 times sooner; " in told[1].numbers
@@ -1306,14 +1797,20 @@ class TestSharp:
     def test_half_an_episode_is_no_number_to_divide_by_either(self):
         """The median of 0 and 1."""
         learners = [one for one in packaged("sharp", 2).agents if one.agent == "stepmix"]
-        results = played(one_panel(2, *learners), lambda cell, i: i if cell.agent.bounds == "kl" else 800)
-        assert said("sharp-leaves-sooner", results).numbers.endswith("StepMix, KL at 0.5 instead of at 800.")
+        results = played(
+            one_panel(2, *learners), lambda cell, i: i if cell.agent.bounds == "kl" else 800
+        )
+        assert said("sharp-leaves-sooner", results).numbers.endswith(
+            "StepMix, KL at 0.5 instead of at 800."
+        )
 
     def test_later_is_no_number_of_times_sooner(self):
         for late in (900, NEVER):
             verdict = said("sharp-leaves-sooner", again(sharp(), is_run("trap", "epsmix-kl"), late))
             assert verdict.holds is False
-            entry = next(one for one in verdict.numbers.split("; ") if one.startswith("trap, EpsMix"))
+            entry = next(
+                one for one in verdict.numbers.split("; ") if one.startswith("trap, EpsMix")
+            )
             assert "times" not in entry
 
     def test_learners_are_compared_with_themselves(self):
@@ -1346,14 +1843,16 @@ class TestNumbers:
         assert "EpsMix at 310" in said("epsmix-sooner", results).numbers
 
 
-# -- what is too easy, or compares what cannot be compared ------------------------------------------------------------
+# -- what is too easy, or compares what cannot be compared -----------------------------------------
 
 
 def scaled(results: Results, which: Choose) -> Results:
     """The bonus of these learners was scaled by hand: the study says so, and the trials."""
     ids = {trial.agent for some in results.trials.values() for trial in some if which(trial)}
     learners = [replace(one, scale=0.01) if one.id in ids else one for one in results.study.agents]
-    return replace(changed(results, which, promise=SCALED), study=with_learners(results.study, *learners))
+    return replace(
+        changed(results, which, promise=SCALED), study=with_learners(results.study, *learners)
+    )
 
 
 class TestNotTooEasy:
@@ -1362,9 +1861,14 @@ class TestNotTooEasy:
         assert verdict.holds is False
 
     def test_every_run_rises_to_the_optimum(self):
-        """Nine of ten are at the optimum, 2.67; one never left 2.5. The mean is within 1 %, that one is not."""
+        """Nine of ten are at the optimum, 2.67; one never left 2.5. The mean is within 1 %, that
+        one is not.
+        """
         study = one_panel(10)
-        runs = [made(study.cells[0], i, NEVER if i == 4 else 300, baseline=2.5) for i in range(study.trials)]
+        runs = [
+            made(study.cells[0], i, NEVER if i == 4 else 300, baseline=2.5)
+            for i in range(study.trials)
+        ]
         results = results_of(study, runs)
         verdict = said("flat-then-rise", results)
         assert verdict.holds is False
@@ -1384,11 +1888,20 @@ class TestNotTooEasy:
     def test_short_runs_have_an_end(self):
         trial = made(packaged("online", 1).cells[0], 0, NEVER)
         each = np.arange(10)
-        short = replace(trial, episodes=10, curve_episode=each, curve_episodes=each**0, curve_mean=0.1 * each)
+        short = replace(
+            trial, episodes=10, curve_episode=each, curve_episodes=each**0, curve_mean=0.1 * each
+        )
         assert at_the_end(short) == 0.9
 
     @pytest.mark.parametrize(
-        "claim", ["epsmix-sooner", "higher-floor-delays", "flat-then-rise", "finite-mixtures", "optimist-violates"]
+        "claim",
+        [
+            "epsmix-sooner",
+            "higher-floor-delays",
+            "flat-then-rise",
+            "finite-mixtures",
+            "optimist-violates",
+        ],
     )
     def test_a_scaled_bonus_is_said_wherever_it_appears(self, claim):
         verdict = said(claim, scaled(online(), is_run()))
@@ -1404,20 +1917,28 @@ class TestNotTooEasy:
             replace(STEPMIX, id="kl", bounds="kl", pooled=True),
             replace(STEPMIX, id="paper", bounds="paper", pooled=False),
         )
-        results = played(one_panel(3, *learners), lambda cell, i: 20 if cell.agent.id == "kl" else 800)
+        results = played(
+            one_panel(3, *learners), lambda cell, i: 20 if cell.agent.id == "kl" else 800
+        )
         verdict = said("sharp-leaves-sooner", results)
         assert verdict.holds is None
 
     def test_epsmix_is_held_against_stepmix_with_the_same_bounds(self):
         learners = (STEPMIX, replace(STEPMIX, id="epsmix-kl", agent="epsmix", bounds="kl"))
-        results = played(one_panel(3, *learners), lambda cell, i: 20 if cell.agent.id == "epsmix-kl" else 800)
+        results = played(
+            one_panel(3, *learners), lambda cell, i: 20 if cell.agent.id == "epsmix-kl" else 800
+        )
         verdict = said("epsmix-sooner", results)
         assert verdict.holds is None
 
     def test_never_in_a_shorter_run_is_not_later(self):
-        """The paper's bounds ran for 10 episodes: that they were not off by then says nothing of episode 20."""
+        """The paper's bounds ran for 10 episodes: that they were not off by then says nothing of
+        episode 20.
+        """
         results = changed(
-            again(sharp(), is_run("trap", "stepmix-paper"), NEVER), is_run("trap", "stepmix-paper"), episodes=10
+            again(sharp(), is_run("trap", "stepmix-paper"), NEVER),
+            is_run("trap", "stepmix-paper"),
+            episodes=10,
         )
         results = kept(results, lambda trial: trial.scenario == "trap" and "stepmix" in trial.agent)
         verdict = said("sharp-leaves-sooner", results)
@@ -1429,18 +1950,27 @@ class TestNotTooEasy:
 
     def test_further_below_the_baseline_is_looser(self):
         study = packaged("relative-floors", 3)
-        panels = [replace(study.scenarios[0], id=f"b{b}", title="", floor=("below_baseline", b)) for b in (0.1, 0.2)]
+        panels = [
+            replace(study.scenarios[0], id=f"b{b}", title="", floor=("below_baseline", b))
+            for b in (0.1, 0.2)
+        ]
         late = {"b0.1": 500, "b0.2": 200}
         results = played(with_panels(study, *panels), lambda cell, i: late[cell.scenario.id] + i)
         verdict = said("tighter-floor-delays", results)
         assert verdict.holds is True
 
     @pytest.mark.parametrize(
-        "other", [{"world": {"name": "random", "S": 5, "A": 5, "H": 3, "seed": 2}}, {"baseline": ("eta", 1.0)}]
+        "other",
+        [
+            {"world": {"name": "random", "S": 5, "A": 5, "H": 3, "seed": 2}},
+            {"baseline": ("eta", 1.0)},
+        ],
     )
     def test_shares_of_other_baselines_are_not_compared(self, other):
         study = packaged("relative-floors", 3)
-        results = played(with_panels(study, study.scenarios[0], replace(study.scenarios[1], **other)))
+        results = played(
+            with_panels(study, study.scenarios[0], replace(study.scenarios[1], **other))
+        )
         verdict = said("tighter-floor-delays", results)
         assert verdict.holds is None
 
@@ -1465,67 +1995,98 @@ class TestNotTooEasy:
         assert verdict.holds is None
 
 
-# -- the theory -------------------------------------------------------------------------------------------------------
+# -- the theory ------------------------------------------------------------------------------------
 
 
 class TestTheory:
     """The numbers beside the verdicts: exponents with their intervals, and the theorems' bounds."""
 
     def test_the_regret_is_judged_by_the_bound_on_the_papers_scale(self):
-        """Just below is within it, just above is not; a return of the world `offers` counts many of the paper's."""
+        """Just below is within it, just above is not; a return of the world `offers` counts many
+        of the paper's.
+        """
         cell = next(one for one in sharp().study.cells if one.id == "offers/stepmix-kl")
         scale = build_world(**cell.scenario.world).problem.units.scale
         assert scale > 2.0
         it = Setting(H, S, A, K, (2.4 - FLOOR) / scale, (BEST - 2.4) / scale, 0.1 / (3 * (H + 1)))
         run = is_run("offers", "stepmix-kl", 1)
         for factor, holds in ((0.99, True), (1.01, False)):
-            verdict = said("regret-bound", changed(sharp(), run, regret=factor * scale * regret_bound(it)))
+            verdict = said(
+                "regret-bound", changed(sharp(), run, regret=factor * scale * regret_bound(it))
+            )
             assert verdict.holds is holds
-            assert f" of {regret_bound(it):.1e}; the bound is above K H in 6 of 6 scenarios" in verdict.numbers
+            assert (
+                f" of {regret_bound(it):.1e}; the bound is above K H in 6 of 6 scenarios"
+                in verdict.numbers
+            )
 
     @pytest.mark.parametrize(("factor", "holds"), [(0.99, True), (1.01, False)])
     def test_waiting_is_judged_by_the_bound(self, factor, holds):
         """A run that never became optimistic counts as well: the lemma bounds what was played."""
         bound = most_not_optimistic(Setting(H, S, A, K, 0.025, 1e-4, 0.1 / (3 * (H + 1))))
         many = {"on_baseline": round(factor * bound), "on_mixture": 0, "first_optimistic": None}
-        verdict = said("waiting-bound", changed(regret_in_kappa(), is_run("eta50-kappa0.025", "stepmix"), **many))
+        verdict = said(
+            "waiting-bound",
+            changed(regret_in_kappa(), is_run("eta50-kappa0.025", "stepmix"), **many),
+        )
         assert verdict.holds is holds
-        assert f"StepMix: nearest to it in eta = 50, kappa = 0.025, {number(factor * bound)} of" in verdict.numbers
+        assert (
+            f"StepMix: nearest to it in eta = 50, kappa = 0.025, {number(factor * bound)} of"
+            in verdict.numbers
+        )
         assert f"of {bound:.1e}; the bound is above K in 13 of 13 scenarios" in verdict.numbers
 
     def test_what_is_added_is_told_with_its_exponent(self):
-        """Trial 1 adds 0.1 * 910^0.41 = 1.634 to 0.27 * 20 + 0.135 * 61 = 13.635. The exponent is 0.41 +- 0.025."""
+        """Trial 1 adds 0.1 * 910^0.41 = 1.634 to 0.27 * 20 + 0.135 * 61 = 13.635. The exponent
+        is 0.41 +- 0.025.
+        """
         first = said("regret-root-k", regret_in_K()).numbers
-        assert first.startswith("random, StepMix: 1.634 of the regret of 15.27 (10.7%) are added after the first")
+        assert first.startswith(
+            "random, StepMix: 1.634 of the regret of 15.27 (10.7%) are added after the first"
+        )
         assert "the rest is the additive constant; exponent 0.41 (0.39 to 0.43) in K" in first
 
     def test_where_nothing_is_added_nothing_is_fitted(self):
-        """The waiting of worlds side by side is not a growth in K; neither is what rounding adds up to."""
+        """The waiting of worlds side by side is not a growth in K; neither is what rounding adds
+        up to.
+        """
 
         def flat(trial: Trial) -> Trial:
-            curve = np.minimum(trial.curve_regret, trial.curve_regret[8]) + 1e-12 * trial.curve_episode
+            curve = (
+                np.minimum(trial.curve_regret, trial.curve_regret[8]) + 1e-12 * trial.curve_episode
+            )
             return replace(trial, curve_regret=curve, regret=curve[-1])
 
         verdict = said("regret-root-k", retold(regret_in_K(), is_run("gap0.1", "stepmix"), flat))
         assert verdict.holds is None
-        words = "gap = 0.1, StepMix: nothing is added after the first optimistic episode in 3 of 3 runs; the additive"
+        words = (
+            "gap = 0.1, StepMix: nothing is added after the first optimistic episode in 3 of "
+            "3 "
+            "runs; the additive"
+        )
         assert f"{words} constant is all of the regret of 13.6" in verdict.numbers
 
     @pytest.mark.parametrize("optimistic", [900, NEVER])
     def test_from_few_bins_nothing_is_fitted(self, optimistic):
-        verdict = said("regret-root-k", again(regret_in_K(), is_run("random", "epsmix", 2), 300, optimistic))
+        verdict = said(
+            "regret-root-k", again(regret_in_K(), is_run("random", "epsmix", 2), 300, optimistic)
+        )
         assert verdict.holds is None
         assert "random, EpsMix: optimistic too late, or never" in verdict.numbers
 
     def test_a_constant_that_is_not_complete_is_not_judged(self):
         """Optimistic at 110, after K/10: what is spent until then still grows."""
-        verdict = said("additive-constant", again(regret_in_K(), is_run("gap0.0003", "stepmix", 1), 10, 110))
+        verdict = said(
+            "additive-constant", again(regret_in_K(), is_run("gap0.0003", "stepmix", 1), 10, 110)
+        )
         assert verdict.holds is None
         assert "not optimistic by K/10 in 1 of 3 runs, too late to tell" in verdict.numbers
         assert "gap = 0.0003, StepMix" in verdict.numbers
 
     def test_logarithms_are_divided_out_of_sizes(self):
-        """Like H^3.1, as measured, is below H^3 without the logarithm, which grows by 15 % from H = 2 to 6."""
+        """Like H^3.1, as measured, is below H^3 without the logarithm, which grows by 15 % from
+        H = 2 to 6.
+        """
         verdict = said("waiting-in-sizes", retold(scaling(), is_run(), by_sizes(1.0, 0.5, 3.1)))
         assert verdict.holds is True
         sizes = np.array([2.0, 3.0, 4.0, 6.0])
@@ -1546,39 +2107,58 @@ class TestTheory:
         assert "Delta_0 = 0.1 and 0.1 at H = 2, 0.1 and 0.3 at H = 6" in numbers
 
     def test_sizes_are_compared_where_all_else_is_the_same(self):
-        """In whatever order a world's sizes are written; with other seeds or a log it is another question."""
+        """In whatever order a world's sizes are written; with other seeds or a log it is another
+        question.
+        """
 
         def with_largest(change: Callable[[Scenario], Scenario]) -> str:
-            some = [change(one) if one.world["H"] == 6 else one for one in scaling().study.scenarios]
-            return said("waiting-in-sizes", replace(scaling(), study=with_panels(scaling().study, *some))).numbers
+            some = [
+                change(one) if one.world["H"] == 6 else one for one in scaling().study.scenarios
+            ]
+            return said(
+                "waiting-in-sizes", replace(scaling(), study=with_panels(scaling().study, *some))
+            ).numbers
 
         log = packaged("offline", 1).scenarios[0].log
         assert log is not None
         reordered = with_largest(lambda one: replace(one, world=dict(reversed(one.world.items()))))
         assert reordered.startswith("H = 2 to 6")
         for change in ({"world_seeds": (0, 1)}, {"log": log}):
-            assert with_largest(lambda one, change=change: replace(one, **change)).startswith("H = 2 to 4")
+            assert with_largest(lambda one, change=change: replace(one, **change)).startswith(
+                "H = 2 to 4"
+            )
 
     def test_an_exponent_across_a_limit_is_not_judged(self):
         """1.05 by the line, and points beside it: below 1 is as likely."""
         near = retold(regret_in_kappa(), of_family("eta50-"), by_kappa(1.05))
         run = is_run("eta50-kappa0.1")
-        verdict = said("waiting-between", retold(near, run, lambda trial: replace(trial, on_baseline=2 * 10**7)))
+        verdict = said(
+            "waiting-between",
+            retold(near, run, lambda trial: replace(trial, on_baseline=2 * 10**7)),
+        )
         assert verdict.holds is None
         assert "(whether it is between 1 and 2 may be chance)" in verdict.numbers
 
     def test_the_regret_of_floor_0_is_told_and_not_judged(self):
-        """50, 51 and 53 in three trials, BPI-UCBVI 0: 51.33 on average, +- 4.30 * 1.528 / sqrt(3) = 3.79."""
+        """50, 51 and 53 in three trials, BPI-UCBVI 0: 51.33 on average, +- 4.30 * 1.528 /
+        sqrt(3) = 3.79.
+        """
         more = retold(gamma_zero(), is_run("floor0"), lambda trial: replace(trial, regret=0.0))
         for trial, regret in enumerate((50.0, 51.0, 53.0)):
             more = changed(more, is_run("floor0", "stepmix", trial), regret=regret)
         verdict = said("gamma-zero", more)
         assert verdict.holds is True
-        assert "regret 51, BPI-UCBVI 0, trial by trial 51.33 (47.54 to 55.13) more" in verdict.numbers
+        assert (
+            "regret 51, BPI-UCBVI 0, trial by trial 51.33 (47.54 to 55.13) more" in verdict.numbers
+        )
 
     def test_too_short_to_tell(self):
-        """One floor at which the agent never becomes optimistic: its waiting is not known, whatever the others say."""
-        short = changed(regret_in_kappa(), is_run("tie-kappa0.0003", "stepmix"), first_optimistic=None)
+        """One floor at which the agent never becomes optimistic: its waiting is not known,
+        whatever the others say.
+        """
+        short = changed(
+            regret_in_kappa(), is_run("tie-kappa0.0003", "stepmix"), first_optimistic=None
+        )
         verdict = said("waiting-in-kappa", short)
         assert verdict.holds is None
         assert "trap-near-tie, StepMix: not optimistic by the end in 1 of 6" in verdict.numbers
@@ -1586,20 +2166,26 @@ class TestTheory:
     def test_an_exponent_that_may_be_at_the_limit_is_not_judged(self):
         """Three points beside a line of exponent 2: its interval has 2 inside."""
         twice = retold(regret_in_kappa(), of_family("eta5-"), by_kappa(2.0, gap=0.5))
-        beside = retold(twice, is_run("eta5-kappa0.025"), lambda trial: replace(trial, on_baseline=10**10))
+        beside = retold(
+            twice, is_run("eta5-kappa0.025"), lambda trial: replace(trial, on_baseline=10**10)
+        )
         verdict = said("waiting-in-kappa", beside)
         assert verdict.holds is None
         assert "(the difference to 2 may be chance)" in verdict.numbers
 
     def test_ends_in_kappa(self):
         numbers = said("waiting-in-kappa", regret_in_kappa()).numbers
-        assert "exponent of 1/kappa 1.25 (1.25 to 1.25), from 1.25 at the large to 1.25 at the small end" in numbers
+        assert (
+            "exponent of 1/kappa 1.25 (1.25 to 1.25), from 1.25 at the large to 1.25 at the small "
+            "end" in numbers
+        )
 
     def test_table_1_says_who_promises_and_keeps_what(self):
         broken = changed(budgets(), is_run("", "budget-exploration", 1), min_cumulative=-1.0)
         free, rows = said("table-1-constraints", broken).numbers.split("; Budget-Exploration ")
         assert rows.startswith(
-            "promises the sum (Table 1: the sum) and kept it in 2 of 3 runs, off the baseline at 301"
+            "promises the sum (Table 1: the sum) and kept it in 2 of 3 runs, off the baseline at "
+            "301"
         )
         assert "single episodes below in 3 of 3 runs, the sum in 1" in rows
         assert "promises none (Table 1: none): single" in free

@@ -1,4 +1,6 @@
-"""Statistics of studies: against Arb's enclosures, by hand, and exact sums in place of simulations."""
+"""Statistics of studies: against Arb's enclosures, by hand, and exact sums in place of
+simulations.
+"""
 
 import math
 from fractions import Fraction
@@ -12,7 +14,11 @@ from surefoot.studies.analysis import stats
 
 DOFS = [1, 2, 3, 4, 9, 29, 30, 31, 99, 1000, 100_000]
 CHANCES = [1e-9, 1e-4, 0.005, 0.025, 0.1, 0.3, 0.4999, 0.5, 0.55, 0.9, 0.95, 0.975, 0.995, 0.99999]
-SEEN = [(k, n) for n in (1, 2, 3, 10, 37, 1000, 100_000) for k in sorted({0, 1, n // 3, n // 2, n - 1, n})]
+SEEN = [
+    (k, n)
+    for n in (1, 2, 3, 10, 37, 1000, 100_000)
+    for k in sorted({0, 1, n // 3, n // 2, n - 1, n})
+]
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +28,9 @@ def forty_digits():
 
 
 def beta_share(a, b, x):
-    """I_x(a, b), the regularised incomplete beta function: a number that is sure to lie within its error."""
+    """I_x(a, b), the regularised incomplete beta function: a number that is sure to lie within
+    its error.
+    """
     return arb(x).beta_lower(a, b, 1)
 
 
@@ -47,9 +55,13 @@ class TestStudent:
         """One degree: tan(pi (p - 1/2)). Two: (2p - 1) / sqrt(2 p (1 - p))."""
         for p in (0.01, 0.3, 0.75, 0.975, 0.9999):
             assert stats.t_quantile(p, 1) == pytest.approx(math.tan(math.pi * (p - 0.5)), rel=1e-11)
-            assert stats.t_quantile(p, 2) == pytest.approx((2 * p - 1) / math.sqrt(2 * p * (1 - p)), rel=1e-11)
+            assert stats.t_quantile(p, 2) == pytest.approx(
+                (2 * p - 1) / math.sqrt(2 * p * (1 - p)), rel=1e-11
+            )
 
-    @pytest.mark.parametrize(("p", "dof"), [(0.0, 3), (1.0, 3), (math.nan, 3), ("half", 3), (0.9, 0), (0.9, 2.5)])
+    @pytest.mark.parametrize(
+        ("p", "dof"), [(0.0, 3), (1.0, 3), (math.nan, 3), ("half", 3), (0.9, 0), (0.9, 2.5)]
+    )
     def test_refuses_what_has_no_quantile(self, p, dof):
         with pytest.raises(InvalidSetting, match="expected"):
             stats.t_quantile(p, dof)
@@ -61,7 +73,9 @@ class TestMeans:
         values = [3.1, -2.0, 4.4, 4.5, 0.3]
         found = stats.mean_interval(values, level)
         half = stats.t_quantile((1 + level) / 2, 4) * np.std(values, ddof=1) / math.sqrt(5)
-        assert found == pytest.approx((np.mean(values), np.mean(values) - half, np.mean(values) + half, 5), rel=1e-10)
+        assert found == pytest.approx(
+            (np.mean(values), np.mean(values) - half, np.mean(values) + half, 5), rel=1e-10
+        )
 
     def test_by_hand(self):
         """1 and 3: mean 2, standard error 1, t(0.975, 1) = 12.7062047."""
@@ -83,7 +97,9 @@ class TestMeans:
         curves[:, 2] = 0.1
         mean, low, high = stats.band(curves, 0.9)
         for i in range(6):
-            assert (mean[i], low[i], high[i], 4) == pytest.approx(stats.mean_interval(curves[:, i], 0.9), rel=1e-12)
+            assert (mean[i], low[i], high[i], 4) == pytest.approx(
+                stats.mean_interval(curves[:, i], 0.9), rel=1e-12
+            )
         assert high[2] - low[2] == 0.0
         mean, low, high = stats.band(curves[:1])
         np.testing.assert_array_equal(mean, curves[0])
@@ -103,7 +119,9 @@ class TestMeans:
 class TestShares:
     @pytest.mark.parametrize("level", [0.8, 0.95, 0.999])
     def test_bounds_leave_the_right_tails(self, level):
-        """The chance of k or more at the low end, and of k or fewer at the high one, is half of what is missed."""
+        """The chance of k or more at the low end, and of k or fewer at the high one, is half of
+        what is missed.
+        """
         miss = (1 - arb(level)) / 2
         for k, n in SEEN:
             low, high = stats.binomial_bounds(k, n, level)
@@ -121,11 +139,15 @@ class TestShares:
         assert stats.at_most(0, 10) == pytest.approx(1 - 0.05**0.1, rel=1e-12)
         assert round(stats.at_most(0, 10), 4) == 0.2589
         assert stats.binomial_bounds(7, 7) == pytest.approx((0.025 ** (1 / 7), 1.0), rel=1e-12)
-        assert stats.at_most(0, 100_000) == pytest.approx(-math.expm1(math.log(0.05) / 100_000), rel=1e-11)
+        assert stats.at_most(0, 100_000) == pytest.approx(
+            -math.expm1(math.log(0.05) / 100_000), rel=1e-11
+        )
 
     @pytest.mark.parametrize("n", [5, 10, 30])
     def test_they_cover_the_truth_whatever_it_is(self, n):
-        """Exact: the chances of all k whose interval holds p, summed. The usual normal interval fails the same sum."""
+        """Exact: the chances of all k whose interval holds p, summed. The usual normal interval
+        fails the same sum.
+        """
         truths = np.linspace(0.005, 0.995, 199)
         k = np.arange(n + 1)
         ways = np.array([math.comb(n, int(i)) for i in k], dtype=np.float64)[:, None]
@@ -172,7 +194,9 @@ class TestShares:
 
 
 class TestPairs:
-    @pytest.mark.parametrize(("wins", "losses"), [(5, 0), (0, 1), (3, 7), (7, 3), (5, 5), (6, 5), (100, 150)])
+    @pytest.mark.parametrize(
+        ("wins", "losses"), [(5, 0), (0, 1), (3, 7), (7, 3), (5, 5), (6, 5), (100, 150)]
+    )
     def test_sign_test_is_the_oracles(self, wins, losses):
         first, second = [0.0] * wins + [1.0] * losses + [2.0], [1.0] * wins + [0.0] * losses + [2.0]
         found = stats.paired(first, second)
@@ -189,7 +213,9 @@ class TestPairs:
         assert found.difference.high < 0 < stats.paired([2, 4, 6], [1, 2, 3]).difference.mean
 
     def test_pairing_sees_what_two_means_do_not(self):
-        """Seeds matter much, the learner a little: the difference is sure, the two intervals overlap."""
+        """Seeds matter much, the learner a little: the difference is sure, the two intervals
+        overlap.
+        """
         seeds = np.array([0.0, 50.0, 100.0, 150.0])
         first, second = seeds, seeds + np.array([1.0, 1.1, 0.9, 1.0])
         assert stats.paired(first, second).difference.high < 0

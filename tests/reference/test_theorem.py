@@ -1,4 +1,6 @@
-"""The theorems' bounds in numbers, against decimal arithmetic and hand; and power laws, against exact lines."""
+"""The theorems' bounds in numbers, against decimal arithmetic and hand; and power laws, against
+exact lines.
+"""
 
 from decimal import Decimal, getcontext
 from math import isclose, isnan, log
@@ -23,7 +25,11 @@ from surefoot.studies.analysis.theorem import (
 getcontext().prec = 40
 IT = Setting(H=2, S=3, A=2, K=10**6 - 1, kappa=0.5, Delta_0=0.25, delta_prime=0.01)
 E = Decimal(1).exp()
-UNION, GROWS, LOG = Decimal(1200).ln(), (8 * E * 10**6).ln(), Decimal(10**6).ln()  # SAH/delta' = 12/0.01
+UNION, GROWS, LOG = (
+    Decimal(1200).ln(),
+    (8 * E * 10**6).ln(),
+    Decimal(10**6).ln(),
+)  # SAH/delta' = 12/0.01
 HHHSA = 48  # 2^3 * 3 * 2
 
 
@@ -37,15 +43,21 @@ def test_beta_by_hand():
 
 def test_bounds_are_those_of_decimal_arithmetic():
     star, full = UNION + GROWS, UNION + 3 * GROWS
-    waits = (4608 * E**26 * star * LOG / Decimal("0.25") + 2688 * E**13 * full * LOG / Decimal("0.5")) * HHHSA
-    free = 48 * E**13 * (HHHSA * (10**6 - 1) * star * LOG).sqrt() + 1344 * E**13 * HHHSA * full * LOG
+    waits = (
+        4608 * E**26 * star * LOG / Decimal("0.25") + 2688 * E**13 * full * LOG / Decimal("0.5")
+    ) * HHHSA
+    free = (
+        48 * E**13 * (HHHSA * (10**6 - 1) * star * LOG).sqrt() + 1344 * E**13 * HHHSA * full * LOG
+    )
     assert isclose(most_not_optimistic(IT), waits, rel_tol=1e-13)
     assert isclose(optimistic_regret_bound(IT), free, rel_tol=1e-13)
     assert isclose(regret_bound(IT), free + waits / 4, rel_tol=1e-13)
 
 
 def test_the_lemma_follows_from_the_line_before_it():
-    """|N| kappa <= a sqrt(|N|) + b gives |N| <= 2 a^2/kappa^2 + 2 b/kappa: the larger root is below that."""
+    """|N| kappa <= a sqrt(|N|) + b gives |N| <= 2 a^2/kappa^2 + 2 b/kappa: the larger root is
+    below that.
+    """
     log_K = log(IT.K + 1)
     a = 48 * 2.718281828459045**13 * (HHHSA * beta_star(IT) * log_K) ** 0.5
     b = 1344 * 2.718281828459045**13 * HHHSA * beta(IT) * log_K
@@ -64,7 +76,9 @@ def test_without_a_gap_nothing_is_added():
 
 
 def test_orders_of_table_1():
-    """H = 2, S = 4, A = 1, K = 2, kappa = 1/2, Delta_0 = 1: H^3 S A K = 64, H^6 S^3 A K = 8192, H^6 S^2 A K = 2048."""
+    """H = 2, S = 4, A = 1, K = 2, kappa = 1/2, Delta_0 = 1: H^3 S A K = 64, H^6 S^3 A K = 8192,
+    H^6 S^2 A K = 2048.
+    """
     it = Setting(2, 4, 1, 2, 0.5, 1.0, 0.01)
     assert leading_order(it) == 8.0
     expected = {
@@ -87,7 +101,8 @@ def test_a_power_law_is_found():
 
 
 def test_the_interval_by_hand():
-    """Logs (0, 1, 2) and (0, 2, 1): slope 1/2, residuals -1/2, 1, -1/2, so s^2 = 3/2 and the error sqrt(3/4).
+    """Logs (0, 1, 2) and (0, 2, 1): slope 1/2, residuals -1/2, 1, -1/2, so s^2 = 3/2 and the error
+    sqrt(3/4).
 
     Student's 97.5 % quantile of one degree of freedom is 12.7062.
     """

@@ -1,8 +1,9 @@
-"""The ball for undeclared states holds the true row at all times at once: crossing probabilities, exactly.
+"""The ball for undeclared states holds the true row at all times at once: crossing probabilities,
+exactly.
 
-No sampling: all count paths of a row with few labels, by dynamic programming. The ball knows neither the labels nor how
-many there are. Controls that must cross more often than the level: first visits that are counted like any others, and a
-radius that is halved.
+No sampling: all count paths of a row with few labels, by dynamic programming. The ball knows
+neither the labels nor how many there are. Controls that must cross more often than the level: first
+visits that are counted like any others, and a radius that is halved.
 """
 
 import math
@@ -19,7 +20,9 @@ LEVELS = (0.5, 0.05, 0.001)
 
 
 def booked(n_x):
-    """Counts as a log's tables book them: first visits are visits of the unseen state, which is the last."""
+    """Counts as a log's tables book them: first visits are visits of the unseen state, which is
+    the last.
+    """
     again = [max(n - 1, 0) for n in n_x]
     return np.array([*again, sum(n > 0 for n in n_x)], dtype=np.int64)
 
@@ -30,7 +33,9 @@ def naively(n_x):
 
 
 def outside(n_x, p, level, book=booked, scale=1.0):
-    """Is the true row outside of the ball? Of two rows with these labels the unseen one has probability 0."""
+    """Is the true row outside of the ball? Of two rows with these labels the unseen one has
+    probability 0.
+    """
     eps, p_hat = undeclared_ball(book(n_x), len(n_x), math.log(1.0 / level))
     if eps == math.inf:
         return False
@@ -56,7 +61,13 @@ def crossing(p, N, level, **how):
     return crossed
 
 
-ROWS = [((0.5, 0.5), 120), ((0.9, 0.1), 120), ((0.99, 0.01), 120), ((0.2, 0.3, 0.5), 26), ((0.25,) * 4, 14)]
+ROWS = [
+    ((0.5, 0.5), 120),
+    ((0.9, 0.1), 120),
+    ((0.99, 0.01), 120),
+    ((0.2, 0.3, 0.5), 26),
+    ((0.25,) * 4, 14),
+]
 
 
 @pytest.mark.parametrize(("p", "N"), ROWS)
@@ -72,7 +83,9 @@ def test_controls_cross_more_often():
 
 
 def test_many_rare_labels_leave_room_for_the_next():
-    """1,000 visits, each to a label of its own: nothing is proved. Counted like others they would prove much."""
+    """1,000 visits, each to a label of its own: nothing is proved. Counted like others they
+    would prove much.
+    """
     each_new = booked([1] * 1000)
     assert undeclared_ball(each_new, 1000, 3.0)[0] == math.inf
     twice = undeclared_ball(booked([2] * 500), 500, 3.0)[0]
@@ -113,13 +126,16 @@ def test_predictions_of_a_visit_add_up_to_one():
 
 @pytest.mark.parametrize("start", ["unknown", None])
 def test_shares_of_delta_add_up_to_at_most_one(start):
-    """The i-th state, j-th action and h-th step to appear use delta / (events (S+1)(A+1)(H+1)) at the end: summed over
-    all that could ever appear, dynamics, rewards and the start together."""
+    """The i-th state, j-th action and h-th step to appear use delta / (events (S+1)(A+1)(H+1)) at
+    the end: summed over all that could ever appear, dynamics, rewards and the start together.
+    """
     total = 0.0
     for i, j, h in product(range(1, 40), repeat=3):
         balls = 2 * i * j * h + 1  # at least so many events, when this pair is the last to appear
         total += 2.0 / (balls * (i + 1) * (j + 1) * (h + 1))
     rest = 1.0 - (1.0 - 1.0 / 40) ** 3  # what larger indices can add: the tail of sum 1/(i(i+1))
     assert total + 1.0 / (3 * 8) + rest <= 1.0 + rest  # the start: one more ball
-    problem = Problem(np.zeros((3, 2)), H=4, start=start) if start else Problem(np.zeros((3, 2)), H=4)
+    problem = (
+        Problem(np.zeros((3, 2)), H=4, start=start) if start else Problem(np.zeros((3, 2)), H=4)
+    )
     assert more_events(problem) == 4 * 3 * 5

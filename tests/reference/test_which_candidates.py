@@ -1,7 +1,8 @@
 """Many states: which candidates are bounded does not change what is played.
 
-In lists a plan bounds the optimistic policy, the first splice, the baseline, and what a search over ranges of splices
-asks for. In tables all candidates are bounded: they say what the search has to choose.
+In lists a plan bounds the optimistic policy, the first splice, the baseline, and what a search over
+ranges of splices asks for. In tables all candidates are bounded: they say what the search has to
+choose.
 """
 
 import itertools
@@ -25,24 +26,34 @@ def world(seed):
 
 
 def seen(made, seed):
-    """Counts of 23,000 episodes in which action 1 was seldom taken: nothing reaches the floor, which is H."""
+    """Counts of 23,000 episodes in which action 1 was seldom taken: nothing reaches the floor,
+    which is H.
+    """
     rarely = np.broadcast_to([0.9997, 0.0003], (H, S, A))
     with pytest.warns(sf.FloorAboveBaseline):
-        return sf.simulate(made, sf.StepMix(made.problem, rarely, H - 0.01, pooled=True), 23_000, seed).counts
+        return sf.simulate(
+            made, sf.StepMix(made.problem, rarely, H - 0.01, pooled=True), 23_000, seed
+        ).counts
 
 
 @pytest.mark.parametrize("seed", [0, 1, 11])
 def test_a_plan_of_many_states_is_the_one_of_all_candidates(seed, monkeypatch):
-    """For floors between and beyond the values of all candidates: the same h, rho, policy and lower value."""
+    """For floors between and beyond the values of all candidates: the same h, rho, policy and
+    lower value.
+    """
     made = world(seed)
     pi_b = np.random.default_rng(seed).dirichlet([9.0, 1.0], (H, S))
 
     def plan(floor, counts):
-        return sf.StepMix(made.problem, pi_b, floor, delta=0.1, pooled=True, returns=None).plan(counts)
+        return sf.StepMix(made.problem, pi_b, floor, delta=0.1, pooled=True, returns=None).plan(
+            counts
+        )
 
     in_table = seen(made, seed)
     values = plan(0.5, in_table).candidates
-    assert (np.diff(values[1:-1]) < -1e-6).any()  # the last splice of a range does not speak for the others
+    assert (
+        np.diff(values[1:-1]) < -1e-6
+    ).any()  # the last splice of a range does not speak for the others
     floors = [0.05, *(values - 1e-3), *(values[1:] + 1e-3)]
     expected = [plan(floor, in_table) for floor in floors]
     monkeypatch.setattr(transitions, "MOST_IN_A_TABLE", 1)
@@ -56,7 +67,9 @@ def test_a_plan_of_many_states_is_the_one_of_all_candidates(seed, monkeypatch):
     for floor, all_bounded in zip(floors, expected, strict=True):
         found = plan(floor, in_lists)
         assert (found.h, found.source) == (all_bounded.h, all_bounded.source)
-        assert (found.rho, found.lower) == pytest.approx((all_bounded.rho, all_bounded.lower), abs=1e-8)
+        assert (found.rho, found.lower) == pytest.approx(
+            (all_bounded.rho, all_bounded.lower), abs=1e-8
+        )
         np.testing.assert_allclose(found.policy, all_bounded.policy, atol=1e-8, rtol=0)
         bounded = found.candidates != 0.0
         np.testing.assert_allclose(found.candidates[bounded], values[bounded], atol=1e-10, rtol=0)

@@ -1,4 +1,6 @@
-"""The families: reference values to 1e-8 (worlds of the literature), values by hand for the small ones."""
+"""The families: reference values to 1e-8 (worlds of the literature), values by hand for the
+small ones.
+"""
 
 import itertools
 
@@ -25,7 +27,9 @@ def test_reference_values(name):
     optimum, baseline = VALUES[name]
     assert sf.solve(world).value == pytest.approx(optimum, abs=1e-8)
     if baseline is not None:
-        assert sf.policy_value(world, world.baseline)[0, world.s1] == pytest.approx(baseline, abs=1e-8)
+        assert sf.policy_value(world, world.baseline)[0, world.s1] == pytest.approx(
+            baseline, abs=1e-8
+        )
 
 
 @pytest.mark.parametrize("name", sorted(sf.FAMILIES))
@@ -42,9 +46,13 @@ def test_every_family_is_dressed(name):
 
 @pytest.mark.parametrize("name", sorted(sf.FAMILIES))
 def test_the_floor_means_something(name):
-    """Some deterministic policy is below it: a world in which nothing can go wrong tests nothing."""
+    """Some deterministic policy is below it: a world in which nothing can go wrong tests
+    nothing.
+    """
     world = sf.world(name)
-    constant = [np.broadcast_to(np.eye(world.A)[a], (world.H, world.S, world.A)) for a in range(world.A)]
+    constant = [
+        np.broadcast_to(np.eye(world.A)[a], (world.H, world.S, world.A)) for a in range(world.A)
+    ]
     worst = min(sf.policy_value(world, policy)[0, world.s1] for policy in constant)
     assert worst < world.suggested_floor
 
@@ -73,18 +81,25 @@ def test_random_sparse_is_sparse():
 
 def test_trap_variants_by_hand():
     tie = sf.world("trap-near-tie", gap=0.2)
-    assert sf.policy_value(tie, tie.baseline)[0, 0] == pytest.approx(0.9 * 0.7 + 0.1 * 0.5, abs=1e-15)
+    assert sf.policy_value(tie, tie.baseline)[0, 0] == pytest.approx(
+        0.9 * 0.7 + 0.1 * 0.5, abs=1e-15
+    )
     assert tie.suggested_floor == pytest.approx(0.6)
     long = sf.world("trap-long", H=4)
     assert sf.solve(long).value == pytest.approx(0.98**3, abs=1e-15)
-    assert sf.policy_value(long, long.baseline)[0, 0] == pytest.approx((0.95 * 0.98 + 0.05 * 0.8) ** 3, abs=1e-15)
+    assert sf.policy_value(long, long.baseline)[0, 0] == pytest.approx(
+        (0.95 * 0.98 + 0.05 * 0.8) ** 3, abs=1e-15
+    )
     pit = sf.world("trap-pit", H=3)
-    # The last step is greedy (0.6); before it, 0.5 and stay beats 0.6 and a pit that costs 0.3 of what follows.
+    # The last step is greedy (0.6); before it, 0.5 and stay beats 0.6 and a pit that costs 0.3 of
+    # what follows.
     assert sf.solve(pit).value == pytest.approx(0.5 + 0.5 + 0.6, abs=1e-15)
 
 
 def test_deep_sea_by_hand():
-    """Right N times: 1. Any left turn loses the treasure: the best of those is left N times, 0.01."""
+    """Right N times: 1. Any left turn loses the treasure: the best of those is left N times,
+    0.01.
+    """
     world = sf.world("deep-sea", N=4)
     best = 0.0
     for turns in itertools.product((0, 1), repeat=4):
@@ -103,7 +118,9 @@ def test_costs_are_where_they_belong():
     inventory = sf.world("inventory")
     assert inventory.cost.shape == (7, 6, 6)
     assert inventory.cost.max() == 1.0
-    assert inventory.cost[0, 0, 5] == 1.0  # an empty shop that fills up: 4 + 10 + 5 = 19, the most there is
+    assert (
+        inventory.cost[0, 0, 5] == 1.0
+    )  # an empty shop that fills up: 4 + 10 + 5 = 19, the most there is
     assert inventory.cost[0, 2, 0] == pytest.approx(2 / 19)
 
 
@@ -111,15 +128,21 @@ def test_offers_speak_euros():
     world = sf.world("offers")
     euros = sf.policy_value(world, world.baseline)[0, world.s1]
     rescaled = sf.TabularMDP(world.P, world.r_rescaled)
-    assert euros == pytest.approx(12 * -1.0 + 11.0 * sf.policy_value(rescaled, world.baseline)[0, world.s1])
+    assert euros == pytest.approx(
+        12 * -1.0 + 11.0 * sf.policy_value(rescaled, world.baseline)[0, world.s1]
+    )
     assert world.r[0, 0].tolist() == pytest.approx([10.0, 9.0, 6.0])  # loyal: 10, less the coupon
     assert 0 < euros < 120
 
 
 def test_the_registry_speaks_plainly():
-    with pytest.raises(sf.InvalidSetting, match=r"There is no world 'nowhere'. There are: random, "):
+    with pytest.raises(
+        sf.InvalidSetting, match=r"There is no world 'nowhere'. There are: random, "
+    ):
         sf.world("nowhere")
-    with pytest.raises(sf.InvalidSetting, match=r"World 'river-swim' has no K. What can be chosen: S=6, H=20"):
+    with pytest.raises(
+        sf.InvalidSetting, match=r"World 'river-swim' has no K. What can be chosen: S=6, H=20"
+    ):
         sf.world("river-swim", K=3)
     assert sf.world("River Swim").name == "river-swim"
     with pytest.raises(sf.InvalidModel, match="S is 1, expected an integer >= 2"):

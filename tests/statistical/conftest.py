@@ -11,7 +11,11 @@ def chance_of_at_most(k, n, p):
     """P(at most k successes of n) at chance p, term by term."""
     constant = math.lgamma(n + 1)
     terms = (
-        constant - math.lgamma(i + 1) - math.lgamma(n - i + 1) + i * math.log(p) + (n - i) * math.log1p(-p)
+        constant
+        - math.lgamma(i + 1)
+        - math.lgamma(n - i + 1)
+        + i * math.log(p)
+        + (n - i) * math.log1p(-p)
         for i in range(k + 1)
     )
     return min(1.0, math.fsum(math.exp(term) for term in terms))
@@ -24,7 +28,9 @@ def binomial_tail():
 
 @pytest.fixture(scope="session")
 def is_below():
-    """Does an exact test at level 1 % reject "the share is delta or more", k of n having been seen?"""
+    """Does an exact test at level 1 % reject "the share is delta or more", k of n having been
+    seen?
+    """
 
     def test(k, n, delta):
         return chance_of_at_most(k, n, delta) <= LEVEL

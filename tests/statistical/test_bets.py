@@ -1,24 +1,29 @@
-"""Coverage of unknown rewards by coin and bets: the share of runs in which an end of the interval EVER passes the mean.
+"""Coverage of unknown rewards by coin and bets: the share of runs in which an end of the interval
+EVER passes the mean.
 
-A run is a row of independent rewards. It is spoilt if after any number of them the mean is below the lower end or above
-the upper one: both ends share ONE level delta_0. Where the average of coin and bets is far below 1/delta_0 at the mean,
-by the formula written out here once more, no end can have passed it: there the kernel is asked at some numbers of
-rewards only; at all others it is asked. docs/certificates.md has the formula, tests/reference/test_bets.py exact
-probabilities of up to 120 rewards.
+A run is a row of independent rewards. It is spoilt if after any number of them the mean is below
+the lower end or above the upper one: both ends share ONE level delta_0. Where the average of coin
+and bets is far below 1/delta_0 at the mean, by the formula written out here once more, no end can
+have passed it: there the kernel is asked at some numbers of rewards only; at all others it is
+asked. docs/certificates.md has the formula, tests/reference/test_bets.py exact probabilities of up
+to 120 rewards.
 
-The test passes where an exact binomial test rejects "the share is delta_0 or more" at level 1 %. Error rates:
+The test passes where an exact binomial test rejects "the share is delta_0 or more" at level 1 %.
+Error rates:
 
-- Miss: a defect that makes the share delta_0 or more is missed with probability at most 1 %. The controls (coin and
-  bets with a capital of 1 each, the best stake in hindsight, sums of x (1 - x) that are too large) have to be above
-  delta_0 by a test at level 1e-6. Their shares at delta_0 = 0.5 are 0.70, 0.93 and 1.00 of fair coins: a control that
-  stays unnoticed has a probability below 1e-6;
-- False alarm: bounds that used up all of delta_0 would be called wrong in 99 cases of 100. The most is used by fair
-  coins: shares of 0.40, 0.125 and 0.033 at delta_0 = 0.5, 0.2 and 0.05 (of 1,000, 8,000 and 8,000 runs of 1,000, 2,500
-  and 2,500 rewards), 0.37 in `make test`. At these shares there is a false alarm with less than 1e-6, and at delta_0 =
-  0.05 with 1 %. All other laws use less.
+- Miss: a defect that makes the share delta_0 or more is missed with probability at most 1 %. The
+  controls (coin and bets with a capital of 1 each, the best stake in hindsight, sums of x (1 - x)
+  that are too large) have to be above delta_0 by a test at level 1e-6. Their shares at delta_0 =
+  0.5 are 0.70, 0.93 and 1.00 of fair coins: a control that stays unnoticed has a probability below
+  1e-6;
+- False alarm: bounds that used up all of delta_0 would be called wrong in 99 cases of 100. The most
+  is used by fair coins: shares of 0.40, 0.125 and 0.033 at delta_0 = 0.5, 0.2 and 0.05 (of 1,000,
+  8,000 and 8,000 runs of 1,000, 2,500 and 2,500 rewards), 0.37 in `make test`. At these shares
+  there is a false alarm with less than 1e-6, and at delta_0 = 0.05 with 1 %. All other laws use
+  less.
 
-`make test` has 750 runs of 200 rewards at delta_0 = 0.5, `make test-full` 3,000 of 1,500 at three levels. Seeds are
-fixed: deterministic.
+`make test` has 750 runs of 200 rewards at delta_0 = 0.5, `make test-full` 3,000 of 1,500 at three
+levels. Seeds are fixed: deterministic.
 """
 
 import math
@@ -55,7 +60,10 @@ def blocks(law, runs, visits):
     values, shares = (np.array(some) for some in LAWS[law])
     rng = np.random.default_rng([runs, visits])
     for _ in range(runs // BLOCK):
-        yield values[rng.choice(len(values), size=(BLOCK, visits), p=shares)], float(values @ shares) / UNITS
+        yield (
+            values[rng.choice(len(values), size=(BLOCK, visits), p=shares)],
+            float(values @ shares) / UNITS,
+        )
 
 
 def log_sum(logs):
@@ -75,13 +83,19 @@ def log_average(m, n, X, Z):
     for theta, share in zip(STAKES, SHARES, strict=True):
         c = -math.log1p(-theta) - theta
         u = np.minimum(1 / m, (theta / (2 * c) + 1) * X / np.maximum(X - Z, 1e-9))
-        logs.append(math.log(share / 8) + theta * (X * u - n) - c * ((X - Z) * u**2 - 2 * X * u + n))
+        logs.append(
+            math.log(share / 8) + theta * (X * u - n) - c * ((X - Z) * u**2 - 2 * X * u + n)
+        )
     return np.where(m <= X / n, log_sum(np.array(logs)), -np.inf)
 
 
 def spoilt(x, mean, levels):
     """In how many runs does an end of the kernel's interval ever pass the mean, at each level?"""
-    n, X, Z = np.arange(1.0, x.shape[1] + 1), x.cumsum(axis=1) / UNITS, between(x).cumsum(axis=1) / UNITS
+    n, X, Z = (
+        np.arange(1.0, x.shape[1] + 1),
+        x.cumsum(axis=1) / UNITS,
+        between(x).cumsum(axis=1) / UNITS,
+    )
     found = np.maximum(log_average(mean, n, X, Z), log_average(1 - mean, n, n - X, Z))
     anyway = np.unique(np.geomspace(1, x.shape[1], 20).astype(int)) - 1
     spoilt_at = []
@@ -89,7 +103,10 @@ def spoilt(x, mean, levels):
         asked = found > -math.log(level) - 0.01
         asked[:, anyway] = True
         spoilt_at.append(
-            sum(passes(n, *run, mean, level, np.flatnonzero(at)) for *run, at in zip(X, Z, asked, strict=True))
+            sum(
+                passes(n, *run, mean, level, np.flatnonzero(at))
+                for *run, at in zip(X, Z, asked, strict=True)
+            )
         )
     return spoilt_at
 
@@ -113,7 +130,9 @@ def test_both_ends_hold_the_mean_for_all_numbers_of_rewards(law, levels, runs, v
 
 
 def capitals(x, mean):
-    """The logarithms of the capitals (2, stakes, runs, visits) of bets on either side, factor by factor."""
+    """The logarithms of the capitals (2, stakes, runs, visits) of bets on either side, factor by
+    factor.
+    """
     sides = ((x / UNITS, mean), (1 - x / UNITS, 1 - mean))
     return np.array([[np.log1p(t * (y / m - 1)).cumsum(axis=1) for t in STAKES] for y, m in sides])
 
@@ -137,7 +156,9 @@ def as_if_constant(x, mean):
     return np.maximum(log_average(mean, n, X, Z), log_average(1 - mean, n, n - X, Z))
 
 
-@pytest.mark.parametrize("law", ["fair coin", *(pytest.param(law, marks=FULL.marks) for law in VARYING)])
+@pytest.mark.parametrize(
+    "law", ["fair coin", *(pytest.param(law, marks=FULL.marks) for law in VARYING)]
+)
 @pytest.mark.parametrize("wrong", [one_each, hindsight, as_if_constant])
 @pytest.mark.parametrize(("levels", "runs", "visits"), [QUICK, FULL_OF_CONTROLS])
 def test_what_is_no_average_fixed_beforehand_fails(law, wrong, levels, runs, visits, is_above):

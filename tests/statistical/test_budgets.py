@@ -1,14 +1,17 @@
-"""Budgets keep the SUM above the floor, in every run; single episodes fall below it, and that is by design.
+"""Budgets keep the SUM above the floor, in every run; single episodes fall below it, and that is by
+design.
 
-A run keeps the constraint if, for every k, the sum of the exact values of its first k episodes is at least k times the
-floor (within 1e-9). The promise at delta 0.05 is that at most one run in twenty ever breaks it. The tests ask for none:
+A run keeps the constraint if, for every k, the sum of the exact values of its first k episodes is
+at least k times the floor (within 1e-9). The promise at delta 0.05 is that at most one run in
+twenty ever breaks it. The tests ask for none:
 
-- False alarm: a sound method that used up all of its delta would fail 6 runs with probability 0.26, 200 with 0.99997.
-  These bounds use far less of it (test_coverage.py: 0.2 % at delta 0.05, of ANY certified value; a sum of hundreds of
-  them that is wrong by what was saved is rarer still): at 0.02 % the 200 runs fail with probability 0.04, the 6 with
-  0.001;
-- Miss: a defect that breaks the constraint in 3 % of the runs is missed by 200 runs with probability 0.002, one in half
-  of them by 6 runs with 0.016. The controls, which have one defect each, break it in all runs.
+- False alarm: a sound method that used up all of its delta would fail 6 runs with probability 0.26,
+  200 with 0.99997. These bounds use far less of it (test_coverage.py: 0.2 % at delta 0.05, of ANY
+  certified value; a sum of hundreds of them that is wrong by what was saved is rarer still): at
+  0.02 % the 200 runs fail with probability 0.04, the 6 with 0.001;
+- Miss: a defect that breaks the constraint in 3 % of the runs is missed by 200 runs with
+  probability 0.002, one in half of them by 6 runs with 0.016. The controls, which have one defect
+  each, break it in all runs.
 
 Seeds are fixed: deterministic.
 """
@@ -28,13 +31,17 @@ DELTA = 0.05
 KEPT = -1e-9
 
 
-# ---- The learners, and what is wrong with the controls --------------------------------------------------------------
+# ---- The learners, and what is wrong with the controls -------------------------------------------
 
 
 def place(name):
-    """World and floor; "half": a floor at half of what the baseline is worth, which the data prove sooner."""
+    """World and floor; "half": a floor at half of what the baseline is worth, which the data
+    prove sooner.
+    """
     world = sf.world(name.removesuffix("-half"))
-    return world, 0.5 * value_of(world, world.baseline) if name.endswith("-half") else world.suggested_floor
+    return world, 0.5 * value_of(world, world.baseline) if name.endswith(
+        "-half"
+    ) else world.suggested_floor
 
 
 def bpi(world):
@@ -49,12 +56,20 @@ def untold(world, floor, episodes):
 
 
 def told(world, floor, episodes):
-    settings = {"delta": DELTA, "pooled": world.stationary, "baseline_value": value_of(world, world.baseline)}
+    settings = {
+        "delta": DELTA,
+        "pooled": world.stationary,
+        "baseline_value": value_of(world, world.baseline),
+    }
     return sf.BudgetExploration(world.problem, world.baseline, floor, **settings)
 
 
 def conservative(world, floor, episodes, learner=None):
-    settings = {"delta": DELTA, "pooled": world.stationary, "baseline_value": value_of(world, world.baseline)}
+    settings = {
+        "delta": DELTA,
+        "pooled": world.stationary,
+        "baseline_value": value_of(world, world.baseline),
+    }
     settings |= {"episodes": episodes} if learner is None else {"learner": learner}
     return sf.ConservativeUCBVI(world.problem, world.baseline, floor, **settings)
 
@@ -65,7 +80,9 @@ def conservative_bpi(world, floor, episodes):
 
 @dataclass(frozen=True)
 class Defect:
-    """A learner with a budget, and one thing wrong with its plans. `sf.Agent`: it promises what the sound one does."""
+    """A learner with a budget, and one thing wrong with its plans. `sf.Agent`: it promises what
+    the sound one does.
+    """
 
     inside: sf.Agent
     kind: ClassVar[str]
@@ -109,7 +126,9 @@ class UpperForLower(Defect):
     """Q_up where Q_low belongs: the switch is told what the policy may be worth at most."""
 
     def spoil(self, plan, counts):
-        return self.inside.make_plan(plan.grounds.proposal._replace(lower=plan.grounds.proposal.upper), counts)
+        return self.inside.make_plan(
+            plan.grounds.proposal._replace(lower=plan.grounds.proposal.upper), counts
+        )
 
 
 class SpendsUnwritten(Defect):
@@ -135,9 +154,10 @@ class PlaysOn(Defect):
         return plan if plan.source == "baseline" else self.again(plan, max_episodes=None)
 
 
-# ---- The tests ------------------------------------------------------------------------------------------------------
+# ---- The tests -----------------------------------------------------------------------------------
 
-# What leaves the baseline in how many episodes: untold, the baseline must first be proved to be worth more.
+# What leaves the baseline in how many episodes: untold, the baseline must first be proved to be
+# worth more.
 CASES = [
     ("dosing", untold, 3000),
     ("river-swim-half", untold, 1500),
@@ -148,7 +168,9 @@ CASES = [
     ("river-swim", conservative, 300),
     ("dosing", conservative, 300),
 ]
-QUICK = [CASES[i] for i in (1, 2, 6)]  # told and conservative_bpi differ in name only: the same runs
+QUICK = [
+    CASES[i] for i in (1, 2, 6)
+]  # told and conservative_bpi differ in name only: the same runs
 
 
 def title(value):
@@ -173,12 +195,19 @@ def assert_keeps(name, build, episodes, seeds):
     below = [run.violations for run in runs]
     story = (
         f"{name}, {build.__name__}: {broken(runs)} of {len(runs)} runs broke it; worst sum "
-        f"{min(run.min_cumulative for run in runs):.4g}; {np.mean(below):.4g} episodes a run below the floor, at most "
-        f"{max(below)} of {episodes}; the learner played {np.mean([run.sources['optimistic'] for run in runs]):.4g}"
+        f"{min(run.min_cumulative for run in runs):.4g}; {np.mean(below):.4g} episodes a run below "
+        f"the floor, at most {max(below)} of {episodes}; the learner played "
+        f"{np.mean([run.sources['optimistic'] for run in runs]):.4g}"
     )
     assert broken(runs) == 0, story
-    words = "certified" if build is untold else f"trusted, given the baseline's value of {runs[0].baseline:g},"
-    assert all(str(run.promise).startswith(f"{words} at delta = 0.05 for the sum") for run in runs), story
+    words = (
+        "certified"
+        if build is untold
+        else f"trusted, given the baseline's value of {runs[0].baseline:g},"
+    )
+    assert all(
+        str(run.promise).startswith(f"{words} at delta = 0.05 for the sum") for run in runs
+    ), story
     assert all(run.sources["optimistic"] > 0 for run in runs), story
     assert sum(below) > 0, story
     return story
@@ -196,7 +225,9 @@ def test_the_sum_is_kept_in_two_hundred_of_two_hundred_runs(record_property, nam
     record_property("seen", assert_keeps(name, build, episodes, range(1000, 1200)))
 
 
-@pytest.mark.parametrize(("name", "episodes"), [("river-swim", 500), ("river-swim-half", 1500), ("dosing", 500)])
+@pytest.mark.parametrize(
+    ("name", "episodes"), [("river-swim", 500), ("river-swim-half", 1500), ("dosing", 500)]
+)
 def test_control_the_learner_alone(name, episodes):
     world, floor = place(name)
     runs = sf.simulate_many(world, bpi(world), episodes, seeds=range(20), floor=floor)
@@ -215,18 +246,23 @@ WRONG = [
     ("dosing", untold, 3000, UpperForLower),
     ("river-swim-half", untold, 1500, UpperForLower),
 ]
-WRONG_IN_FULL = [pytest.param(*WRONG[i], marks=pytest.mark.full) for i in (1, 3, 4)]  # others show the same
+WRONG_IN_FULL = [
+    pytest.param(*WRONG[i], marks=pytest.mark.full) for i in (1, 3, 4)
+]  # others show the same
 
 
 @pytest.mark.parametrize(
-    ("name", "build", "episodes", "defect"), [*(WRONG[i] for i in (0, 2, 5, 6, 7, 8)), *WRONG_IN_FULL], ids=title
+    ("name", "build", "episodes", "defect"),
+    [*(WRONG[i] for i in (0, 2, 5, 6, 7, 8)), *WRONG_IN_FULL],
+    ids=title,
 )
 def test_control_one_thing_wrong(name, build, episodes, defect):
     """The same runs, the same test: all of them fail it."""
     runs = played(name, build, episodes, range(3), defect)
     sums = sorted(run.min_cumulative for run in runs)
     story = (
-        f"{name}, {build.__name__}, {defect.__name__}: {broken(runs)} of 3 broke it: {sums[0]:.4g} to {sums[-1]:.4g}"
+        f"{name}, {build.__name__}, {defect.__name__}: {broken(runs)} of 3 broke it: "
+        f"{sums[0]:.4g} to {sums[-1]:.4g}"
     )
     assert broken(runs) == 3, story
 
@@ -234,14 +270,17 @@ def test_control_one_thing_wrong(name, build, episodes, defect):
 def test_control_nothing_wrong():
     """The wrapper itself changes nothing: with no defect inside, the runs are those of the learner.
 
-    Planned before every episode, because a stranger's agent plans anew where the switch of ours goes on.
+    Planned before every episode, because a stranger's agent plans anew where the switch of ours
+    goes on.
     """
 
     def each(world, floor, episodes):
         return replace(told(world, floor, episodes), replan=0.0)
 
     for mine, its in zip(
-        played("dosing", each, 100, range(2), Defect), played("dosing", each, 100, range(2)), strict=True
+        played("dosing", each, 100, range(2), Defect),
+        played("dosing", each, 100, range(2)),
+        strict=True,
     ):
         assert mine.min_cumulative == its.min_cumulative
         assert its.sources["optimistic"] > 0
@@ -250,17 +289,21 @@ def test_control_nothing_wrong():
 
 
 def test_an_empty_ledger_is_idle_and_safe():
-    """Were nothing entered at all, the learner would play only what is proved to be above the floor by itself."""
+    """Were nothing entered at all, the learner would play only what is proved to be above the
+    floor by itself.
+    """
     runs = played("dosing", told, 500, range(3), NothingWritten)
     assert broken(runs) == 0
     assert all(run.sources["optimistic"] == 0 for run in runs)
 
 
-# ---- The account itself ---------------------------------------------------------------------------------------------
+# ---- The account itself --------------------------------------------------------------------------
 
 
 def spied(monkeypatch, simulate, world, agent, episodes, floor):
-    """A run, and the smallest sum as its plans say: each one's exact value, times the episodes until the next."""
+    """A run, and the smallest sum as its plans say: each one's exact value, times the episodes
+    until the next.
+    """
     # Of a learner with an account the switch is asked more often than a plan is made.
     name = "make_plan" if isinstance(agent, BudgetAgent) else "plan"
     starts, kept, plan = [], [], getattr(type(agent), name)
@@ -291,17 +334,28 @@ def learners(world, replan):
     yield sf.StepMix(world.problem, world.baseline, floor, bounds=sf.KL(scale=0.02), **shared)
     yield sf.EpsMix(world.problem, world.baseline, floor, bounds=sf.KL(scale=0.02), **shared)
     yield sf.BudgetExploration(world.problem, world.baseline, floor, baseline_value=value, **shared)
-    yield sf.ConservativeUCBVI(world.problem, world.baseline, floor, baseline_value=value, episodes=120, **shared)
+    yield sf.ConservativeUCBVI(
+        world.problem, world.baseline, floor, baseline_value=value, episodes=120, **shared
+    )
     box = sf.MaurerPontilBox(0.01)
-    yield sf.DOPE(world.problem, world.baseline, floor, baseline_value=value, episodes=120, bounds=box, **shared)
+    yield sf.DOPE(
+        world.problem,
+        world.baseline,
+        floor,
+        baseline_value=value,
+        episodes=120,
+        bounds=box,
+        **shared,
+    )
 
 
 @pytest.mark.parametrize("replan", [0.0, 0.5, 0.05])
 @pytest.mark.parametrize("name", ["trap-long", pytest.param("dosing", marks=pytest.mark.full)])
 def test_the_smallest_sum_against_a_recount(monkeypatch, name, replan):
-    """For every driver: the plain loop, spied on; the compiled ones (fused for StepMix and its kin, held for the rest),
-    which play the same bits; and blocks, which draw their own. Against the baseline's own value, so that sums go down
-    as well as up."""
+    """For every driver: the plain loop, spied on; the compiled ones (fused for StepMix and its kin,
+    held for the rest), which play the same bits; and blocks, which draw their own. Against the
+    baseline's own value, so that sums go down as well as up.
+    """
     world = sf.world(name)
     floor, below, inner = value_of(world, world.baseline), 0, 0
     for agent in learners(world, replan):
@@ -325,7 +379,12 @@ def test_the_smallest_sum_of_costs(monkeypatch):
     world = sf.world("inventory")
     cost_b = cost_of(world, world.baseline, world.cost)
     for replan in (0.5, 0.05):
-        settings = {"cost": world.cost, "budget": 0.95 * cost_b + 0.05 * 7, "baseline_cost": cost_b, "replan": replan}
+        settings = {
+            "cost": world.cost,
+            "budget": 0.95 * cost_b + 0.05 * 7,
+            "baseline_cost": cost_b,
+            "replan": replan,
+        }
         settings |= {"episodes": 100, "bounds": sf.BernsteinBox(0.0), "pooled": True}
         agent = sf.DOPE(world.problem, world.baseline, **settings)
         for simulate in (sf.simulate, sf.simulate_reference):

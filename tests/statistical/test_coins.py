@@ -1,10 +1,12 @@
-"""Coins that are nobody else's: beside each rule the wrong one, with which a promise that was certified is false.
+"""Coins that are nobody else's: beside each rule the wrong one, with which a promise that was
+certified is false.
 
-Outcomes are coins of known probability, so the value of every policy, and of every share of them, is known. All seeds
-are fixed: nothing here fails by chance. False alarm: a run of the right rule may fail with probability 0.05 (delta). A
-miss: the wrong rule puts more than 2,900 of 3,000 episodes below the floor; with another seed, too, it never puts none
-there. Of 3,000 tosses of a fair coin the share of heads is within 0.05 of 1/2 but with probability 1e-7; a coin that
-always falls the same way is 0.5 away.
+Outcomes are coins of known probability, so the value of every policy, and of every share of them,
+is known. All seeds are fixed: nothing here fails by chance. False alarm: a run of the right rule
+may fail with probability 0.05 (delta). A miss: the wrong rule puts more than 2,900 of 3,000
+episodes below the floor; with another seed, too, it never puts none there. Of 3,000 tosses of a
+fair coin the share of heads is within 0.05 of 1/2 but with probability 1e-7; a coin that always
+falls the same way is 0.5 away.
 """
 
 import itertools
@@ -16,7 +18,10 @@ import surefoot as sf
 from surefoot.bounds.certificate import fingerprint_of
 
 EPISODES = 3000
-WORTH = {"baseline": 0.9, "c": 0.4}  # true by construction: each episode is won with this probability
+WORTH = {
+    "baseline": 0.9,
+    "c": 0.4,
+}  # true by construction: each episode is won with this probability
 GUARD = sf.Guard(low=0, high=1, floor=sf.Relative(0.05), stages=())
 
 
@@ -26,7 +31,9 @@ def shared(rng, what, number):
 
 
 def guarded(seed, env, coin=None):
-    """How many certified episodes are below the floor, by the true values, and how many the candidate played."""
+    """How many certified episodes are below the floor, by the true values, and how many the
+    candidate played.
+    """
     coins = np.random.default_rng(seed)
     state, plan = GUARD.admit(GUARD.begin(run="shop"), "c"), None
     below = played = 0
@@ -42,7 +49,9 @@ def guarded(seed, env, coin=None):
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_guard_whose_coin_and_outcomes_have_one_seed(seed):
-    """Both are default_rng(seed): a candidate that only plays where u is small wins whenever it plays."""
+    """Both are default_rng(seed): a candidate that only plays where u is small wins whenever it
+    plays.
+    """
     below, played = guarded(seed, np.random.default_rng(seed))
     assert below == 0
     assert played > 0  # it did leave the baseline, until the candidate was withdrawn
@@ -72,15 +81,21 @@ def test_a_guard_whose_process_draws_from_the_very_generator_of_the_coin():
 
 
 def test_a_generator_made_anew_for_each_episode(monkeypatch):
-    """From one seed. What is played must be the share that was promised: half, of a mixture and of a guard's coin."""
+    """From one seed. What is played must be the share that was promised: half, of a mixture and
+    of a guard's coin.
+    """
     half = sf.EpisodicMixture(*(np.broadcast_to(np.eye(2)[a], (1, 1, 2)) for a in (0, 1)), 0.5)
     plan = sf.Plan(half, "mixture", 1, 0.5, 0.0, 1.0, [0.0], "no floor")
 
     def seconds():
-        return np.mean([not plan.draw(np.random.default_rng(0), episode=k).baseline for k in range(EPISODES)])
+        return np.mean(
+            [not plan.draw(np.random.default_rng(0), episode=k).baseline for k in range(EPISODES)]
+        )
 
     def candidates():
-        guard = sf.Guard(low=0, high=1, floor=sf.Below(0.5), stages=())  # the candidate has half of the coin at first
+        guard = sf.Guard(
+            low=0, high=1, floor=sf.Below(0.5), stages=()
+        )  # the candidate has half of the coin at first
         state = guard.admit(guard.begin(run="shop"), "c")
         first = guard.plan(state)
         assert first.share["c"] == 0.5
@@ -98,12 +113,17 @@ def test_a_generator_made_anew_for_each_episode(monkeypatch):
     assert candidates() in (0.0, 1.0)
 
 
-WINS, KNOWN = 0.55, 0.54  # the baseline wins with this probability, and by its certificate with at least that
+WINS, KNOWN = (
+    0.55,
+    0.54,
+)  # the baseline wins with this probability, and by its certificate with at least that
 PROBLEM = sf.Problem(np.zeros((1, 2)), H=1, unknown=True)
 
 
 def by_returns(seed):
-    """What the returns of the baseline prove of it, where coin and outcome are drawn from one seed in each episode."""
+    """What the returns of the baseline prove of it, where coin and outcome are drawn from one
+    seed in each episode.
+    """
     baseline = np.array([[[1.0, 0.0]]])
     certificate = sf.Certificate(KNOWN, 0.01, fingerprint_of(baseline, PROBLEM))
     agent = sf.EpsMix(PROBLEM, baseline, 0.4, certificate=certificate)
@@ -120,8 +140,9 @@ def by_returns(seed):
 
 
 def test_returns_of_a_baseline_whose_coin_and_outcomes_have_one_seed(monkeypatch):
-    """The lower bound of its value, by its returns, is below the truth; and above it with the wrong rule: the baseline
-    played where u was large, which is where it wins."""
+    """The lower bound of its value, by its returns, is below the truth; and above it with the wrong
+    rule: the baseline played where u was large, which is where it wins.
+    """
     for seed in range(3):
         assert 0.4 < by_returns(seed) < WINS
     monkeypatch.setattr("surefoot.agents.plan.coin_generator", shared)
@@ -131,7 +152,13 @@ def test_returns_of_a_baseline_whose_coin_and_outcomes_have_one_seed(monkeypatch
 
 def users_generators(seed):
     """What a user would make of a seed."""
-    kinds = (np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.MT19937, np.random.SFC64)
+    kinds = (
+        np.random.PCG64,
+        np.random.PCG64DXSM,
+        np.random.Philox,
+        np.random.MT19937,
+        np.random.SFC64,
+    )
     made = [np.random.Generator(kind(seed)) for kind in kinds]
     made += [np.random.default_rng([seed, k]) for k in range(4)]
     made += [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(4)]
@@ -139,11 +166,16 @@ def users_generators(seed):
 
 
 def test_no_generator_of_the_same_seed_draws_the_coins():
-    """Coins of 53 bits: by chance one of 600,000 numbers agrees with one of 40 coins with probability 3e-9."""
+    """Coins of 53 bits: by chance one of 600,000 numbers agrees with one of 40 coins with
+    probability 3e-9.
+    """
     from surefoot.base.coins import coin_generator
 
     for seed in (0, 1, 42):
-        coins = {float(coin_generator(np.random.default_rng(seed), "run shop", k).random()) for k in range(40)}
+        coins = {
+            float(coin_generator(np.random.default_rng(seed), "run shop", k).random())
+            for k in range(40)
+        }
         assert len(coins) == 40
         for rng in users_generators(seed):
             assert coins.isdisjoint(rng.random(5000).tolist())

@@ -1,20 +1,22 @@
 """Coverage: the share of runs in which ANY certified value is above the true one is below delta.
 
-A run is a learner with KL bounds in a small hard world. It plans whenever its episodes have grown by a tenth, and at
-every plan all it certifies is held against exact values: the lower values of all splices with the present optimistic
-policy, the value proved for what is played, and the upper value against V*. One of them beyond the truth by more than
-1e-12, once, spoils the run. (The length of a block is fixed when it begins, so the counts of a block drawn at once have
-the law of the loop, and looking at every block's end is looking at the martingale at some of its times.)
+A run is a learner with KL bounds in a small hard world. It plans whenever its episodes have grown
+by a tenth, and at every plan all it certifies is held against exact values: the lower values of all
+splices with the present optimistic policy, the value proved for what is played, and the upper value
+against V*. One of them beyond the truth by more than 1e-12, once, spoils the run. (The length of a
+block is fixed when it begins, so the counts of a block drawn at once have the law of the loop, and
+looking at every block's end is looking at the martingale at some of its times.)
 
-The test passes where an exact binomial test rejects "the share is delta or more" at level 1 %. Error rates:
+The test passes where an exact binomial test rejects "the share is delta or more" at level 1 %.
+Error rates:
 
-- Miss: a defect that makes the share delta or more is missed with probability at most 1 %; with the radius quartered
-  the share is about 0.35 at delta 0.1 and 0.05, with a tenth of it 0.92 at delta 0.5: missed with less than 1e-6. In
-  `make test` delta is 0.1, in `make test-full` all three;
-- False alarm: bounds that used up ALL of their delta would be called wrong in 99 cases of 100: the test asks for less
-  than delta, not for delta. At a share of delta/2 the 2,000 runs fail with probability 1e-4, the 250 with 0.75 (delta
-  0.05), 0.27 (0.1), 1e-9 (0.5); at delta/10 with 0.01 or less. Measured: 0.75 % at delta 0.5, none of 2,000 at 0.1,
-  0.2 % at 0.05.
+- Miss: a defect that makes the share delta or more is missed with probability at most 1 %; with the
+  radius quartered the share is about 0.35 at delta 0.1 and 0.05, with a tenth of it 0.92 at delta
+  0.5: missed with less than 1e-6. In `make test` delta is 0.1, in `make test-full` all three;
+- False alarm: bounds that used up ALL of their delta would be called wrong in 99 cases of 100: the
+  test asks for less than delta, not for delta. At a share of delta/2 the 2,000 runs fail with
+  probability 1e-4, the 250 with 0.75 (delta 0.05), 0.27 (0.1), 1e-9 (0.5); at delta/10 with 0.01 or
+  less. Measured: 0.75 % at delta 0.5, none of 2,000 at 0.1, 0.2 % at 0.05.
 
 Seeds are fixed: deterministic.
 """
@@ -38,7 +40,9 @@ QUICK = 0.1
 def others_in_full(cases):
     """Cases of another delta than that of `make test` are marked."""
     each = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return [pytest.param(*case, marks=() if case[0] == QUICK else pytest.mark.full) for case in each]
+    return [
+        pytest.param(*case, marks=() if case[0] == QUICK else pytest.mark.full) for case in each
+    ]
 
 
 def setting(name):
@@ -71,7 +75,9 @@ class Truth:
         key = explorer.tobytes()
         if key not in self.known:
             splices = [sf.splice(self.agent.pi_b, explorer, int(h)) for h in self.agent.h0]
-            self.known[key] = np.array([self.world.at_start(sf.policy_value(self.world, pi)[0]) for pi in splices])
+            self.known[key] = np.array(
+                [self.world.at_start(sf.policy_value(self.world, pi)[0]) for pi in splices]
+            )
         return self.known[key]
 
     def is_passed(self, decision):
@@ -84,8 +90,9 @@ class Truth:
 
 
 def draw_blocks(world, n, played, policies, episodes, rng):
-    """So many episodes of each run's policy (R, H, S, A), all runs at once, into the counts n (R, rows, S, A, S), and
-    into how often pairs were played (R, rows, S, A)."""
+    """So many episodes of each run's policy (R, H, S, A), all runs at once, into the counts n (R,
+    rows, S, A, S), and into how often pairs were played (R, rows, S, A).
+    """
     here = np.zeros((len(n), world.S), dtype=np.int64)
     here[:, world.s1] = episodes
     for h in range(world.H):
@@ -108,7 +115,9 @@ def spoilt_runs(name, delta, bounds, runs, seed=0):
     played = np.zeros(n.shape[:-1], dtype=np.int64)
     for mine, times in zip(n, played, strict=True):
         # Views: what is drawn for all runs at once is what each learner plans from.
-        counts = sf.Counts(mine[0] if agent.pooled else mine, world.H, copy=False, problem=world.problem)
+        counts = sf.Counts(
+            mine[0] if agent.pooled else mine, world.H, copy=False, problem=world.problem
+        )
         counts.played = times
         evidence.append(agent.evidence(counts))
     safe, bold = np.tile(agent.pi_b, (runs, 1, 1, 1)), np.tile(agent.pi_b, (runs, 1, 1, 1))
@@ -141,10 +150,19 @@ def spoilt_and_left(delta, bounds, each, enough=math.inf):
 
 @pytest.mark.parametrize(
     ("runs", "delta", "most"),
-    [(250, 0.5, 106), (250, 0.1, 14), (250, 0.05, 4), (2000, 0.5, 947), (2000, 0.1, 168), (2000, 0.05, 77)],
+    [
+        (250, 0.5, 106),
+        (250, 0.1, 14),
+        (250, 0.05, 4),
+        (2000, 0.5, 947),
+        (2000, 0.1, 168),
+        (2000, 0.05, 77),
+    ],
 )
 def test_what_the_binomial_test_lets_pass(is_below, binomial_tail, runs, delta, most):
-    """P(at most 1 of 3 at 1/4) = 27/64 + 27/64 by hand; and how many spoilt runs pass at level 1 %."""
+    """P(at most 1 of 3 at 1/4) = 27/64 + 27/64 by hand; and how many spoilt runs pass at level 1
+    %.
+    """
     assert binomial_tail(1, 3, 0.25) == pytest.approx(54 / 64, rel=1e-14)
     assert is_below(most, runs, delta)
     assert not is_below(most + 1, runs, delta)
@@ -159,7 +177,9 @@ def test_certified_values_are_below_the_truth(is_below, delta):
 
 @pytest.mark.parametrize(("delta", "scale"), others_in_full(BROKEN))
 def test_control_a_smaller_radius(is_below, is_above, delta, scale):
-    """The same test, the same runs: it fails, and by far. Where it has failed, the rest is left out."""
+    """The same test, the same runs: it fails, and by far. Where it has failed, the rest is left
+    out.
+    """
     enough = next(k for k in range(250) if is_above(k, 250, delta))
     spoilt, _ = spoilt_and_left(delta, sf.KL(scale=scale), 50, enough)
     assert not is_below(spoilt, 250, delta)

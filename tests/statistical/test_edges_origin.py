@@ -1,12 +1,14 @@
-"""Evidence about something else certifies nothing: each mix-up that once gave false certificates, with its frequency.
+"""Evidence about something else certifies nothing: each mix-up that once gave false certificates,
+with its frequency.
 
-Every attack is repeated with several seeds, at delta = 0.05, and the false certificates are counted: plans called
-"certified" that play a policy worth less than the floor. Before counts had an origin every attack gave one in every run
-(5 of 5), but for counts doubled by themselves (10 of 20; 4 of 20 where a log was added again and again). Miss: an
-attack that still succeeds with probability 0.9 in a run is missed by five runs with probability 1e-5; doubled counts,
-which succeed in a fifth of the runs or more, by twenty runs with probability 0.01. False alarm: sound bounds fail in a
-run with probability at most 0.05, in fact far less; the attacks below are refused, so that none happens by chance.
-Seeds are fixed.
+Every attack is repeated with several seeds, at delta = 0.05, and the false certificates are
+counted: plans called "certified" that play a policy worth less than the floor. Before counts had an
+origin every attack gave one in every run (5 of 5), but for counts doubled by themselves (10 of 20;
+4 of 20 where a log was added again and again). Miss: an attack that still succeeds with probability
+0.9 in a run is missed by five runs with probability 1e-5; doubled counts, which succeed in a fifth
+of the runs or more, by twenty runs with probability 0.01. False alarm: sound bounds fail in a run
+with probability at most 0.05, in fact far less; the attacks below are refused, so that none happens
+by chance. Seeds are fixed.
 
 Beside each attack is its control: the same evidence, honestly used, does certify.
 """
@@ -58,7 +60,7 @@ def always(a, H=2, A=2):
     return np.broadcast_to(np.eye(A)[a], (H, 1, A)).copy()
 
 
-# --- premises that no longer hold ------------------------------------------------------------------------------------
+# --- premises that no longer hold -----------------------------------------------------------------
 
 
 def test_a_stationary_table_says_nothing_of_unknown_rewards():
@@ -78,19 +80,25 @@ def test_a_stationary_table_says_nothing_of_unknown_rewards():
     assert false == 0
     assert "does not claim so" in why
     assert not any(attack(seed, pooled=False) for seed in range(2))
-    same = sf.Problem([[0.5, 1.0]], H=2, stationary=True).forget(rewards=True)  # control: the same at every step
+    same = sf.Problem([[0.5, 1.0]], H=2, stationary=True).forget(
+        rewards=True
+    )  # control: the same at every step
     assert same.stationary
 
 
-# --- whose returns ---------------------------------------------------------------------------------------------------
+# --- whose returns --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def two_baselines():
-    """Action 0 leads to what pays with probability 0.9, action 1 with 0.1; each is a baseline. The floor is 0.5."""
+    """Action 0 leads to what pays with probability 0.9, action 1 with 0.1; each is a baseline.
+    The floor is 0.5.
+    """
     P = np.zeros((3, 2, 3))
     P[0, 0, 1:], P[0, 1, 1:], P[1, :, 1], P[2, :, 2] = (0.9, 0.1), (0.1, 0.9), 1.0, 1.0
-    world = sf.TabularMDP(np.stack([P, P]), np.array([[[0.0] * 2] * 3, [[0.0] * 2, [1.0] * 2, [0.0] * 2]]))
+    world = sf.TabularMDP(
+        np.stack([P, P]), np.array([[[0.0] * 2] * 3, [[0.0] * 2, [1.0] * 2, [0.0] * 2]])
+    )
     better, worse = (np.broadcast_to(np.eye(2)[a], (2, 3, 2)) for a in (0, 1))
     good = sf.EpsMix(world.problem, better, 0.5, returns=sf.Returns())
     return world, good, sf.EpsMix(world.problem, worse, 0.5, returns=sf.Returns())
@@ -129,7 +137,9 @@ def test_returns_of_nobody_are_no_evidence(two_baselines):
     world, good, worse = two_baselines
 
     def attack(seed):
-        plan = worse.plan(drawn_episodes(world, good, seed, 200, label=lambda drawn: bool(drawn.baseline)))
+        plan = worse.plan(
+            drawn_episodes(world, good, seed, 200, label=lambda drawn: bool(drawn.baseline))
+        )
         return false_plan(world, plan)
 
     assert false_certificates(attack)[0] == 0
@@ -165,7 +175,9 @@ def test_two_learners_do_not_share_counts(two_baselines):
 
     def attack(seed):
         counts = sf.Counts.zeros(world.problem)
-        other = sf.EpsMix(world.problem, good.baseline, 0.89, returns=None)  # does not read returns, but brings them
+        other = sf.EpsMix(
+            world.problem, good.baseline, 0.89, returns=None
+        )  # does not read returns, but brings them
         first, second = sf.Learner(other, seed, counts), sf.Learner(worse, seed, counts)
         rng = np.random.default_rng([seed, 2])
         for _ in range(200):
@@ -177,7 +189,7 @@ def test_two_learners_do_not_share_counts(two_baselines):
     assert "Nothing was played" in why
 
 
-# --- units -----------------------------------------------------------------------------------------------------------
+# --- units ----------------------------------------------------------------------------------------
 
 
 def unknown(units, unknown=True):
@@ -185,7 +197,9 @@ def unknown(units, unknown=True):
 
 
 def test_sums_are_not_read_in_a_wider_range():
-    """Rewards are 0.5. One is 9: the range was (0, 1), the user makes it (0, 10) and keeps the counts."""
+    """Rewards are 0.5. One is 9: the range was (0, 1), the user makes it (0, 10) and keeps the
+    counts.
+    """
     world = sf.TabularMDP(ONE, np.full((1, 2), 0.5), H=2)
 
     def attack(seed, forget=False):
@@ -201,8 +215,13 @@ def test_sums_are_not_read_in_a_wider_range():
 
     false, why = false_certificates(attack)
     assert false == 0
-    assert "begin with new counts, and a problem that allows what was seen: a wider range" in why.lower()
-    assert "selected by its outcome" in false_certificates(lambda seed: attack(seed, forget=True))[1]
+    assert (
+        "begin with new counts, and a problem that allows what was seen: a wider range"
+        in why.lower()
+    )
+    assert (
+        "selected by its outcome" in false_certificates(lambda seed: attack(seed, forget=True))[1]
+    )
 
 
 def test_sums_of_other_units_are_refused_without_a_refused_reward():
@@ -220,7 +239,8 @@ def test_sums_of_other_units_are_refused_without_a_refused_reward():
 
 
 def test_rewards_of_episodes_are_in_the_users_units():
-    """Rewards are 0 or 0.5 in a range of (-1, 10), so the policy is worth 0.5; read as [0, 1] it would be 3.5.
+    """Rewards are 0 or 0.5 in a range of (-1, 10), so the policy is worth 0.5; read as [0, 1] it
+    would be 3.5.
 
     A bare episode of them is refused: they look rescaled.
     """
@@ -241,7 +261,7 @@ def test_rewards_of_episodes_are_in_the_users_units():
     assert low.plan(counts(0)).certified
 
 
-# --- merging ---------------------------------------------------------------------------------------------------------
+# --- merging --------------------------------------------------------------------------------------
 
 
 def log_of(path, actions, n, seed):
@@ -257,7 +277,9 @@ def test_logs_with_other_labels_are_not_merged(tmp_path):
     """What is action 1 in one log (it pays 0) is another action in the other (it pays 1)."""
 
     def attack(seed):
-        small = log_of(tmp_path / "a.csv", ["y", "x"], 20, seed)  # numbered in sorted order: x is 0, y is 1
+        small = log_of(
+            tmp_path / "a.csv", ["y", "x"], 20, seed
+        )  # numbered in sorted order: x is 0, y is 1
         large = log_of(tmp_path / "b.csv", ["y", "z"], 400, seed)
         problem = small.problem()
         plan = sf.StepMix(problem, always(1, H=1), 0.5).plan(small.counts.merge(large.counts))
@@ -267,13 +289,17 @@ def test_logs_with_other_labels_are_not_merged(tmp_path):
     assert false == 0
     assert "coding: codebook" in why
     assert "Nothing of them is usable here" in why
-    one, two = (log_of(tmp_path / f"{n}.csv", ["y", "z"], n, 1) for n in (200, 300))  # control: the same labels
+    one, two = (
+        log_of(tmp_path / f"{n}.csv", ["y", "z"], n, 1) for n in (200, 300)
+    )  # control: the same labels
     both = one.counts.merge(two.counts)
     assert sf.StepMix(one.problem(), always(1, H=1), 0.5).plan(both).certified
 
 
 def test_logs_with_other_starts_are_not_merged():
-    """Episodes start in state 0, which pays nothing. The other log is of episodes that start in state 1."""
+    """Episodes start in state 0, which pays nothing. The other log is of episodes that start in
+    state 1.
+    """
     r = np.array([[0.0], [1.0]])
     here, elsewhere = sf.Problem(r, s1=0, H=1), sf.Problem(r, s1=1, H=1)
 
@@ -296,7 +322,9 @@ def coins(seed, n=40):
     return [sf.Episode([0, 0], [0], x) for x in paid]
 
 
-@pytest.mark.parametrize("how", ["itself", "its copy", "the same log again", "the same made by hand"])
+@pytest.mark.parametrize(
+    "how", ["itself", "its copy", "the same log again", "the same made by hand"]
+)
 def test_evidence_counts_once(how):
     """Forty coins, counted 64 times: the policy is worth 0.5, the floor is 0.52."""
     problem = sf.Problem(np.zeros((1, 1)), H=1, unknown=True)
@@ -336,11 +364,13 @@ def test_a_table_that_is_later_unknown_keeps_no_sums():
     assert "rewards:" in why
 
 
-# --- another world under the same counts -----------------------------------------------------------------------------
+# --- another world under the same counts ----------------------------------------------------------
 
 
 def test_counts_of_another_world_are_refused():
-    """Both worlds look alike to the agent. In the first the baseline's action leads to the good state, then not."""
+    """Both worlds look alike to the agent. In the first the baseline's action leads to the good
+    state, then not.
+    """
     r = np.array([[0.0, 0.0], [1.0, 1.0]])
     P = np.zeros((2, 2, 2))
     P[0, 0, 1], P[0, 1, 0], P[1, :, 1] = 1.0, 1.0, 1.0
@@ -358,4 +388,7 @@ def test_counts_of_another_world_are_refused():
     false, why = false_certificates(attack)
     assert false == 0
     assert "other transition probabilities" in why
-    assert false_certificates(lambda seed: attack(seed, first)) == (0, "")  # control: it goes on in the same world
+    assert false_certificates(lambda seed: attack(seed, first)) == (
+        0,
+        "",
+    )  # control: it goes on in the same world

@@ -1,10 +1,12 @@
-"""Does a guard keep its promise, with returns that are late, lost, many in flight; and do faulty guards break theirs?
+"""Does a guard keep its promise, with returns that are late, lost, many in flight; and do faulty
+guards break theirs?
 
-Runs have fixed seeds. A run fails if the true coin-averaged value of ANY of its episodes is below the floor. Where the
-promise is delta = 0.001, no run of n may fail: a false alarm has probability at most n/1000 by the promise itself, and
-far less in truth (a bound fails less often than its level). A guard that fails in a fraction q of runs is missed with
-(1-q)^n: q = 0.2 % and n = 3,000 give 0.25 %; the quick versions, n = 48, miss only faults as gross as the controls
-(q > 20 %: 2e-5). Where delta = 0.2, an exact binomial test at 0.1 %: that is the false alarm; a true rate of 40 % is
+Runs have fixed seeds. A run fails if the true coin-averaged value of ANY of its episodes is below
+the floor. Where the promise is delta = 0.001, no run of n may fail: a false alarm has probability
+at most n/1000 by the promise itself, and far less in truth (a bound fails less often than its
+level). A guard that fails in a fraction q of runs is missed with (1-q)^n: q = 0.2 % and n = 3,000
+give 0.25 %; the quick versions, n = 48, miss only faults as gross as the controls (q > 20 %: 2e-5).
+Where delta = 0.2, an exact binomial test at 0.1 %: that is the false alarm; a true rate of 40 % is
 missed with probability 1 % in 150 runs, a rate of 25 % with 6 % in 1,500.
 """
 
@@ -38,12 +40,17 @@ SAFE = {
 def safe_runs(case, n, seed=0):
     floor, baseline, candidate, episodes, logged = SAFE[case]
     guard = sf.Guard(floor=floor, low=0.0, high=1.0, delta=0.001)
-    return [sf.simulate_guard(guard, baseline, candidate, episodes, seed + s, logged=logged) for s in range(n)]
+    return [
+        sf.simulate_guard(guard, baseline, candidate, episodes, seed + s, logged=logged)
+        for s in range(n)
+    ]
 
 
 @pytest.mark.parametrize("case", SAFE)
 def test_no_run_is_below_the_floor_quickly(case):
-    """8 runs each, 48 in all. A false alarm has probability 0.048 at most by the promise; misses: above."""
+    """8 runs each, 48 in all. A false alarm has probability 0.048 at most by the promise;
+    misses: above.
+    """
     runs = safe_runs(case, 8)
     assert failed(runs) == 0
     assert np.mean([run.off_baseline for run in runs]) >= 0.2  # it was not kept by doing nothing
@@ -63,14 +70,25 @@ TEMPTING = {
     "absolute": (0.65, COIN(0.7), COIN(0.645), 3000, 2000),
     "absolute, late": (0.65, COIN(0.7), COIN(0.645, delays=[200, 0]), 3000, 2000),
     "relative": (sf.Relative(0.1), COIN(0.7), COIN(0.625), 3000, 0),
-    "relative, both": (sf.Relative(0.1), COIN(0.7, delays=[0, 150]), COIN(0.625, delays=[150, 0]), 3000, 0),
+    "relative, both": (
+        sf.Relative(0.1),
+        COIN(0.7, delays=[0, 150]),
+        COIN(0.625, delays=[150, 0]),
+        3000,
+        0,
+    ),
 }
 
 
 def tempted(case, n, seed=0):
     floor, baseline, candidate, episodes, logged = TEMPTING[case]
     guard = sf.Guard(floor=floor, low=0.0, high=1.0, delta=0.2, stages=())
-    return failed([sf.simulate_guard(guard, baseline, candidate, episodes, seed + s, logged=logged) for s in range(n)])
+    return failed(
+        [
+            sf.simulate_guard(guard, baseline, candidate, episodes, seed + s, logged=logged)
+            for s in range(n)
+        ]
+    )
 
 
 def test_a_tempting_candidate_is_adopted_no_more_often_than_promised_quickly():
@@ -117,7 +135,9 @@ def played(guard, laws, episodes, seed, rule, logged=1000):
         if rule == "lowest in U" and p == 0 and (lost or law.delays[v]):
             state = guard.settle(state, ticket, guard.low)
         elif not lost:
-            due.setdefault(t + 1 + int(law.delays[v]), []).append((None if hidden else ticket, p, ret))
+            due.setdefault(t + 1 + int(law.delays[v]), []).append(
+                (None if hidden else ticket, p, ret)
+            )
     return False
 
 
@@ -132,8 +152,8 @@ FAULTS = {
 def test_faulty_guards_fall_below_the_floor(fault):
     """At delta 0.05, 4 runs each: all fail with the fault, at most one without (in 200 runs 2 do).
 
-    False alarm of the second part: 1.4 % at most by the promise; misses: a fault that does not break nearly every run
-    is none of these.
+    False alarm of the second part: 1.4 % at most by the promise; misses: a fault that does not
+    break nearly every run is none of these.
     """
     floor, baseline, candidate, episodes, logged = FAULTS[fault]
     guard = sf.Guard(floor=floor, low=0.0, high=1.0, stages=())
@@ -143,10 +163,14 @@ def test_faulty_guards_fall_below_the_floor(fault):
 
 
 def retrained(seed, kept):
-    """A good model is adopted, then trained again, for the worse: is its name kept, or is it another candidate?"""
+    """A good model is adopted, then trained again, for the worse: is its name kept, or is it
+    another candidate?
+    """
     guard = sf.Guard(floor=0.5, low=0.0, high=1.0, stages=())
     rng = np.random.default_rng(seed)
-    state = guard.admit(guard.begin(logged=(rng.random(1000) < 0.7).astype(float), run=f"run {seed}"), "model")
+    state = guard.admit(
+        guard.begin(logged=(rng.random(1000) < 0.7).astype(float), run=f"run {seed}"), "model"
+    )
     values, plan = {"baseline": 0.7, "model": 0.9, "model-2": 0.2}, None
     for t in range(300):
         plan = guard.next_plan(state, plan)
@@ -164,7 +188,9 @@ def retrained(seed, kept):
 
 
 def test_returns_of_a_model_that_was_trained_again_must_not_be_kept():
-    """3 runs each way: a false alarm has probability 0.15 at most by the promise; the fault is never missed."""
+    """3 runs each way: a false alarm has probability 0.15 at most by the promise; the fault is
+    never missed.
+    """
     assert [retrained(seed, kept=True) for seed in range(3)] == [True] * 3
     assert [retrained(seed, kept=False) for seed in range(3)] == [False] * 3
 
@@ -173,14 +199,17 @@ def test_returns_of_a_model_that_was_trained_again_must_not_be_kept():
 def test_returns_below_the_range_must_not_be_clipped(clip):
     """A candidate that pays 1, or now and then -3, is worth 0.2; counted as 0 or 1 it is worth 0.8.
 
-    With clipping it is adopted for good, in 3 of 3 runs; without it the guard is frozen, with an alarm. (Until the
-    first -3 nothing protects anybody: the declared range is a premise.) False alarm: 3 x 0.8^200; a miss: as rare.
+    With clipping it is adopted for good, in 3 of 3 runs; without it the guard is frozen, with an
+    alarm. (Until the first -3 nothing protects anybody: the declared range is a premise.) False
+    alarm: 3 x 0.8^200; a miss: as rare.
     """
     for seed in range(3):
         guard = sf.Guard(floor=0.5, low=0.0, high=1.0, stages=())
         rng = np.random.default_rng(seed)
         state, plan = (
-            guard.admit(guard.begin(logged=(rng.random(1000) < 0.7).astype(float), run=f"run {seed}"), "c"),
+            guard.admit(
+                guard.begin(logged=(rng.random(1000) < 0.7).astype(float), run=f"run {seed}"), "c"
+            ),
             None,
         )
         for _ in range(250):

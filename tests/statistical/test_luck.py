@@ -1,14 +1,16 @@
 """Luck is not knowledge: what a log happens to show is not certified, unless somebody declares it.
 
-Each test draws logs of a world in which something rare is easily missed: 3 in 100 episodes start elsewhere, pay
-nothing, fall into a pit or end early. Few episodes often do not show it. The certificate at delta 0.05 must be at or
-below the true value all the same. Beside each is its control: the same logs, and somebody who declares what only looks
-true. Its certificates are false in a third of the logs or more, so the test can fail.
+Each test draws logs of a world in which something rare is easily missed: 3 in 100 episodes start
+elsewhere, pay nothing, fall into a pit or end early. Few episodes often do not show it. The
+certificate at delta 0.05 must be at or below the true value all the same. Beside each is its
+control: the same logs, and somebody who declares what only looks true. Its certificates are false
+in a third of the logs or more, so the test can fail.
 
-Fixed seeds, so the outcome is always the same: an unchanged library raises no false alarm. With other seeds, false
-certificates in a share of at most 1e-3 of the logs (what delta = 0.05 amounts to here) would be a false alarm in 60
-logs with probability 0.06. A defect that makes a share p of the certificates false is missed with probability
-(1-p)^60: 0.05 for 5 %, 1e-8 for the 27 % and more that were measured before declarations were asked for.
+Fixed seeds, so the outcome is always the same: an unchanged library raises no false alarm. With
+other seeds, false certificates in a share of at most 1e-3 of the logs (what delta = 0.05 amounts to
+here) would be a false alarm in 60 logs with probability 0.06. A defect that makes a share p of the
+certificates false is missed with probability (1-p)^60: 0.05 for 5 %, 1e-8 for the 27 % and more
+that were measured before declarations were asked for.
 """
 
 from collections.abc import Callable
@@ -28,7 +30,9 @@ RANGE = (0.0, 1.0)
 
 
 class Log(NamedTuple):
-    """Episodes: states (n, H+1), actions and rewards (n, H), how they are counted, and what a policy is truly worth."""
+    """Episodes: states (n, H+1), actions and rewards (n, H), how they are counted, and what a
+    policy is truly worth.
+    """
 
     states: Any
     actions: Any
@@ -55,9 +59,13 @@ class Log(NamedTuple):
 
     @property
     def content(self):
-        """The same for logs that hold the same episodes in another order: they have the same counts."""
+        """The same for logs that hold the same episodes in another order: they have the same
+        counts.
+        """
         ended = [] if self.ended is None else [self.ended]
-        rows = np.concatenate([self.states, self.actions, self.rewards, *ended], axis=1).astype(float)
+        rows = np.concatenate([self.states, self.actions, self.rewards, *ended], axis=1).astype(
+            float
+        )
         return rows[np.lexsort(rows.T)].tobytes()
 
 
@@ -69,8 +77,8 @@ def at_first(log):
 def false_of(draw, cases, tmp_path, logs=LOGS):
     """How many certificates of each case are above the truth, and the mean of all certificates.
 
-    `draw(rng)` returns a log; a case makes a log and a problem of what was counted. Most logs are alike, and are learnt
-    from once.
+    `draw(rng)` returns a log; a case makes a log and a problem of what was counted. Most logs are
+    alike, and are learnt from once.
     """
     found = {}
     for seed in range(logs):
@@ -78,10 +86,16 @@ def false_of(draw, cases, tmp_path, logs=LOGS):
         if log.content not in found:
             path = log.write(tmp_path / "log.parquet")
             counted = sf.count_log(path, reward_range=RANGE, threads=1, **log.settings)
-            found[log.content] = [0, *(certified(case, counted, log.value) for case in cases.values())]
+            found[log.content] = [
+                0,
+                *(certified(case, counted, log.value) for case in cases.values()),
+            ]
         found[log.content][0] += 1
     bad = {name: sum(n * row[i][0] for n, *row in found.values()) for i, name in enumerate(cases)}
-    return bad, {name: sum(n * row[i][1] for n, *row in found.values()) / logs for i, name in enumerate(cases)}
+    return bad, {
+        name: sum(n * row[i][1] for n, *row in found.values()) / logs
+        for i, name in enumerate(cases)
+    }
 
 
 def certified(case, counted, value):
@@ -94,14 +108,23 @@ def certified(case, counted, value):
 def start(rng):
     """Twenty episodes of one step: in 3 of 100 they start in state 1, which pays nothing."""
     states = np.stack([rng.random(20) < RARE, np.zeros(20)], axis=1).astype(int)
-    return Log(states, np.zeros((20, 1), dtype=int), 1.0 - states[:, :1], {"states": 2}, lambda learnt: 1.0 - RARE)
+    return Log(
+        states,
+        np.zeros((20, 1), dtype=int),
+        1.0 - states[:, :1],
+        {"states": 2},
+        lambda learnt: 1.0 - RARE,
+    )
 
 
 def test_one_first_state_in_the_log_is_not_the_only_one(tmp_path):
     table = [[1.0], [0.0]]
     cases = {
         "nothing declared": lambda log: (log, log.problem(table)),
-        "control": lambda log: (log, log.problem(table, start="as logged" if log.starts[1] == 0 else None)),
+        "control": lambda log: (
+            log,
+            log.problem(table, start="as logged" if log.starts[1] == 0 else None),
+        ),
     }
     bad, mean = false_of(start, cases, tmp_path)
     assert bad["nothing declared"] == 0
@@ -112,7 +135,9 @@ def test_one_first_state_in_the_log_is_not_the_only_one(tmp_path):
 def coin(rng):
     """Twenty episodes of one step that pays 1, or nothing in 3 of 100."""
     zeros = np.zeros((20, 2), dtype=int)
-    return Log(zeros, zeros[:, :1], rng.random((20, 1)) >= RARE, {"states": 1}, lambda learnt: 1.0 - RARE)
+    return Log(
+        zeros, zeros[:, :1], rng.random((20, 1)) >= RARE, {"states": 1}, lambda learnt: 1.0 - RARE
+    )
 
 
 def as_logged(log):
@@ -122,7 +147,10 @@ def as_logged(log):
 
 
 def test_a_reward_that_never_varied_is_not_sure(tmp_path):
-    cases = {"nothing declared": lambda log: (log, log.problem(start=at_first(log))), "control": as_logged}
+    cases = {
+        "nothing declared": lambda log: (log, log.problem(start=at_first(log))),
+        "control": as_logged,
+    }
     bad, mean = false_of(coin, cases, tmp_path)
     assert bad["nothing declared"] == 0
     assert mean["nothing declared"] > 0.5
@@ -130,12 +158,22 @@ def test_a_reward_that_never_varied_is_not_sure(tmp_path):
 
 
 def pilots(rng):
-    """One action that always pays 0.6, and ten pilots that were tried once: each pays 1 or nothing, with equal odds."""
+    """One action that always pays 0.6, and ten pilots that were tried once: each pays 1 or
+    nothing, with equal odds.
+    """
     actions = np.concatenate([np.zeros(20, dtype=int), np.arange(1, 11)])[:, None]
-    lucky = np.arange(11)[:, None] <= rng.binomial(10, 0.5)  # those that paid come first: which they are is all one
+    lucky = np.arange(11)[:, None] <= rng.binomial(
+        10, 0.5
+    )  # those that paid come first: which they are is all one
     rewards = np.where(actions == 0, 0.6, lucky[actions[:, 0]])
     states = np.zeros((30, 2), dtype=int)
-    return Log(states, actions, rewards, {"states": 1}, lambda learnt: 0.6 if learnt.policy[0, 0, 0] == 1.0 else 0.5)
+    return Log(
+        states,
+        actions,
+        rewards,
+        {"states": 1},
+        lambda learnt: 0.6 if learnt.policy[0, 0, 0] == 1.0 else 0.5,
+    )
 
 
 def as_tried(log):
@@ -144,16 +182,30 @@ def as_tried(log):
 
 def test_an_action_that_paid_once_may_not_pay_again(tmp_path):
     """Learning selects what looks best: of ten pilots one nearly always does."""
-    cases = {"nothing declared": lambda log: (log, log.problem(start=at_first(log))), "control": as_tried}
+    cases = {
+        "nothing declared": lambda log: (log, log.problem(start=at_first(log))),
+        "control": as_tried,
+    }
     bad, _ = false_of(pilots, cases, tmp_path, logs=40)
     assert bad["nothing declared"] == 0
     assert bad["control"] > 30
 
 
 def pit(rng):
-    """Twenty episodes of two steps: each pays 1 and leads, in 3 of 100, into a pit that pays nothing for ever."""
-    states = np.cumsum(np.concatenate([np.zeros((20, 1)), rng.random((20, 2)) < RARE], axis=1), axis=1) > 0
-    return Log(states.astype(int), np.zeros((20, 2), dtype=int), 1.0 - states[:, :-1], {}, lambda learnt: 2.0 - RARE)
+    """Twenty episodes of two steps: each pays 1 and leads, in 3 of 100, into a pit that pays
+    nothing for ever.
+    """
+    states = (
+        np.cumsum(np.concatenate([np.zeros((20, 1)), rng.random((20, 2)) < RARE], axis=1), axis=1)
+        > 0
+    )
+    return Log(
+        states.astype(int),
+        np.zeros((20, 2), dtype=int),
+        1.0 - states[:, :-1],
+        {},
+        lambda learnt: 2.0 - RARE,
+    )
 
 
 def known_pit(log):
@@ -180,7 +232,10 @@ def early(rng):
 def test_an_early_end_that_was_never_seen_may_come(tmp_path):
     cases = {
         "nothing declared": lambda log: (log, log.problem([[1.0]], start=at_first(log))),
-        "control": lambda log: (log.with_all_states(), log.with_all_states().problem([[1.0]], start=at_first(log))),
+        "control": lambda log: (
+            log.with_all_states(),
+            log.with_all_states().problem([[1.0]], start=at_first(log)),
+        ),
     }
     bad, mean = false_of(early, cases, tmp_path)
     assert bad["nothing declared"] == 0
@@ -189,15 +244,28 @@ def test_an_early_end_that_was_never_seen_may_come(tmp_path):
 
 
 def by_next_state(rng):
-    """One step that pays 1 if it leads to state 0, and nothing in 3 of 100, where it leads to state 1."""
+    """One step that pays 1 if it leads to state 0, and nothing in 3 of 100, where it leads to
+    state 1.
+    """
     states = np.stack([np.zeros(20), rng.random(20) < RARE], axis=1).astype(int)
-    return Log(states, np.zeros((20, 1), dtype=int), 1.0 - states[:, 1:], {"states": 2}, lambda learnt: 1.0 - RARE)
+    return Log(
+        states,
+        np.zeros((20, 1), dtype=int),
+        1.0 - states[:, 1:],
+        {"states": 2},
+        lambda learnt: 1.0 - RARE,
+    )
 
 
 def test_a_pair_that_always_paid_the_same_may_pay_by_its_next_state(tmp_path):
-    """That each TRANSITION always pays what it paid is declared, and true. That each pair does would be false."""
+    """That each TRANSITION always pays what it paid is declared, and true. That each pair does
+    would be false.
+    """
     cases = {
-        "transitions": lambda log: (log, log.problem("as logged by next state", start=at_first(log))),
+        "transitions": lambda log: (
+            log,
+            log.problem("as logged by next state", start=at_first(log)),
+        ),
         "control": as_logged,
     }
     bad, mean = false_of(by_next_state, cases, tmp_path)
@@ -207,9 +275,11 @@ def test_a_pair_that_always_paid_the_same_may_pay_by_its_next_state(tmp_path):
 
 
 def experts(kinds, n, rng):
-    """An expert knows, in each of many kinds of cases, the one of ten actions that pays. The log shows only successes.
+    """An expert knows, in each of many kinds of cases, the one of ten actions that pays. The log
+    shows only successes.
 
-    In a case that was never seen the learnt policy plays the first action, which pays in one of ten.
+    In a case that was never seen the learnt policy plays the first action, which pays in one of
+    ten.
     """
     case, good = 1 + rng.integers(kinds, size=n), rng.integers(10, size=kinds + 1)
     zeros = np.zeros(n, dtype=int)
@@ -217,14 +287,19 @@ def experts(kinds, n, rng):
 
     def value(learnt, book):
         seen = set(book.states)
-        played = [learnt.policy[1, book.state(s)].argmax() if s in seen else 0 for s in range(1, kinds + 1)]
+        played = [
+            learnt.policy[1, book.state(s)].argmax() if s in seen else 0
+            for s in range(1, kinds + 1)
+        ]
         return float(np.mean(played == good[1:]))
 
     return Log(states, actions, np.stack([zeros, zeros + 1], axis=1), {"actions": 10}, value)
 
 
 def padded(log):
-    """The counts with an unseen state, without the rule that the first time of everything counts as unseen."""
+    """The counts with an unseen state, without the rule that the first time of everything counts
+    as unseen.
+    """
     given = log.with_all_states().counts
     counts = log.counts
     table = counts.n_sas.copy()
@@ -236,14 +311,18 @@ def padded(log):
 
 @pytest.mark.parametrize(("kinds", "n"), [(5000, 60), (100, 150), (20, 300)])
 def test_many_rare_states_are_not_all_there_are(kinds, n, tmp_path):
-    """That each pair pays what it paid is declared, and true; so is the start. Most states were never seen.
+    """That each pair pays what it paid is declared, and true; so is the start. Most states were
+    never seen.
 
-    One more state is not enough by itself (the first control): where each was seen once, the next is a new one, too.
+    One more state is not enough by itself (the first control): where each was seen once, the next
+    is a new one, too.
     """
     false = np.zeros(3, dtype=int)
     for seed in range(4):
         drawn = experts(kinds, n, np.random.default_rng([22, seed]))
-        log = sf.count_log(drawn.write(tmp_path / "log.parquet"), reward_range=RANGE, threads=1, **drawn.settings)
+        log = sf.count_log(
+            drawn.write(tmp_path / "log.parquet"), reward_range=RANGE, threads=1, **drawn.settings
+        )
         whole, given = log.with_all_states(), {"rewards": "as logged", "start": 0}
         cases = [(log.counts, log), (padded(log), log), (whole.counts, whole)]
         learnt = [sf.robust_vi(counts, of.problem(**given), DELTA) for counts, of in cases]
@@ -255,7 +334,9 @@ def test_many_rare_states_are_not_all_there_are(kinds, n, tmp_path):
 
 
 class TestEndsThatPay:
-    """Each step pays 4, in a range of 2..5; the process ends after it with probability 0.6. Then nothing is paid."""
+    """Each step pays 4, in a range of 2..5; the process ends after it with probability 0.6. Then
+    nothing is paid.
+    """
 
     H, END = 3, 0.6
     TRUE = 4.0 * (1.0 + 0.4 + 0.16)
@@ -279,7 +360,11 @@ class TestEndsThatPay:
 
     def test_nothing_is_booked_that_nobody_declared(self):
         """Before, 2 a step was booked, and more than the truth was certified."""
-        with pytest.raises(sf.InvalidSetting, match=r"0 is not in the declared range \(2, 5\).*after_end=x"):
+        with pytest.raises(
+            sf.InvalidSetting, match=r"0 is not in the declared range \(2, 5\).*after_end=x"
+        ):
             sf.Learner(self.agent(2.0), seed=0, absorbing_state=1)
         assert self.TRUE - 1.5 < self.certified(0.0) < self.TRUE  # the range holds 0
-        assert self.certified(2.0, after_end=2.0) > self.TRUE  # the control: what is declared is false
+        assert (
+            self.certified(2.0, after_end=2.0) > self.TRUE
+        )  # the control: what is declared is false

@@ -1,13 +1,16 @@
-"""Evidence beside known rewards and one start: returns of the baseline, unknown rewards, unknown starts.
+"""Evidence beside known rewards and one start: returns of the baseline, unknown rewards, unknown
+starts.
 
-Lower and upper values are held against exact ones in runs of a learner, and the share of runs in which one of them is
-ever wrong must be below its delta by an exact binomial test at level 1 %. Deltas are large (0.25 and 0.5) so that few
-runs say much. Miss: a defect that makes the share delta or more is missed by 100 runs with probability at most 1 %.
-False alarm: bounds that are sound fail with probability 0.26 at a true share of delta/2 and 0.02 at delta/3 (delta =
-0.25), 0.003 and 1e-9 (delta = 0.5); seeds are fixed, so neither happens by chance.
+Lower and upper values are held against exact ones in runs of a learner, and the share of runs in
+which one of them is ever wrong must be below its delta by an exact binomial test at level 1 %.
+Deltas are large (0.25 and 0.5) so that few runs say much. Miss: a defect that makes the share delta
+or more is missed by 100 runs with probability at most 1 %. False alarm: bounds that are sound fail
+with probability 0.26 at a true share of delta/2 and 0.02 at delta/3 (delta = 0.25), 0.003 and 1e-9
+(delta = 0.5); seeds are fixed, so neither happens by chance.
 
-Each case has one kind of ball where it can (dynamics known, rewards unknown; only the start unknown), so that a defect
-in that ball is not diluted by others. Controls: the same runs with a small radius, and episodes marked after the fact.
+Each case has one kind of ball where it can (dynamics known, rewards unknown; only the start
+unknown), so that a defect in that ball is not diluted by others. Controls: the same runs with a
+small radius, and episodes marked after the fact.
 """
 
 import math
@@ -30,15 +33,19 @@ def lengths(episodes, share):
         done += length
 
 
-# --- returns ---------------------------------------------------------------------------------------------------------
+# --- returns --------------------------------------------------------------------------------------
 
 
-RELATIVE = sf.Relative(0.1)  # this floor needs an upper bound of the baseline's value, the other one a lower bound
+RELATIVE = sf.Relative(
+    0.1
+)  # this floor needs an upper bound of the baseline's value, the other one a lower bound
 FLOORS = [0.62, RELATIVE]
 
 
 def returns_learner(scale=1.0, floor=0.62):
-    """EpsMix on the trap. Of delta = 0.5 returns have one half; the baseline is worth 0.685, the floor is 0.62."""
+    """EpsMix on the trap. Of delta = 0.5 returns have one half; the baseline is worth 0.685, the
+    floor is 0.62.
+    """
     world = sf.world("trap")
     settings = {"delta": 0.5, "bounds": sf.KL(scale=scale), "returns": sf.Returns(share=0.5)}
     return world, sf.EpsMix(world.problem, world.baseline, floor, **settings)
@@ -46,13 +53,16 @@ def returns_learner(scale=1.0, floor=0.62):
 
 def wrong_about_the_baseline(agent, counts, value):
     low, up = kernels.returns_bounds(agent.evidence(counts)[2])
-    assert counts.spread_episodes == 0 or math.isfinite(up if agent.floor is RELATIVE else low)  # it says something
+    assert counts.spread_episodes == 0 or math.isfinite(
+        up if agent.floor is RELATIVE else low
+    )  # it says something
     return low > value + 1e-12 or up < value - 1e-12
 
 
 def runs_with_wrong_returns(scale, floor, control=False):
-    """The learner tosses its coin and marks what the coin sends to the baseline; it is looked at again and again. Of a
-    control, a run ends where it has failed."""
+    """The learner tosses its coin and marks what the coin sends to the baseline; it is looked at
+    again and again. Of a control, a run ends where it has failed.
+    """
     world, agent = returns_learner(scale, floor)
     value = world.at_start(sf.policy_value(world, world.baseline)[0])
     wrong = partly = 0
@@ -78,7 +88,9 @@ def test_returns_bound_the_baseline(is_below, floor):
 
 
 def test_control_returns_with_a_tenth_of_the_radius(is_below, is_above):
-    """Of the lower bound. (The control of the other one is below: a learner leaves the baseline before it is seen.)"""
+    """Of the lower bound. (The control of the other one is below: a learner leaves the baseline
+    before it is seen.)
+    """
     wrong, _ = runs_with_wrong_returns(0.1, 0.62, control=True)
     assert not is_below(wrong, RUNS, 0.25)
     assert is_above(wrong, RUNS, 0.25)
@@ -98,9 +110,10 @@ def test_the_kernel_and_the_readable_bound_agree():
 @pytest.mark.parametrize("floor", FLOORS, ids=str)
 @pytest.mark.parametrize(("marked_late", "breaks"), [(False, False), (True, True)])
 def test_control_marks_after_the_fact(is_above, is_below, marked_late, breaks, floor):
-    """Baseline episodes, each marked with the same chance: sound. Good ones always, bad ones half of the time (or the
-    other way round, where the bound is an upper one), decided when the outcome is known: the bound passes the truth in
-    nearly every run. A run ends where it has failed."""
+    """Baseline episodes, each marked with the same chance: sound. Good ones always, bad ones half
+    of the time (or the other way round, where the bound is an upper one), decided when the outcome
+    is known: the bound passes the truth in nearly every run. A run ends where it has failed.
+    """
     world, agent = returns_learner(floor=floor)
     value = world.at_start(sf.policy_value(world, world.baseline)[0])
     wrong = 0
@@ -123,14 +136,16 @@ def test_control_marks_after_the_fact(is_above, is_below, marked_late, breaks, f
     assert is_below(wrong, 60, 0.25) != breaks
 
 
-# --- unknown rewards, unknown start, rewards by next state -----------------------------------------------------------
+# --- unknown rewards, unknown start, rewards by next state ----------------------------------------
 
 STAY_OR_LEAVE = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]])
 REWARDS = np.array([[0.6, 0.4], [0.7, 0.3]])
 
 
 def unknown_rewards():
-    """Random rewards of unknown mean, dynamics known: two steps, three pairs that matter, reward balls alone."""
+    """Random rewards of unknown mean, dynamics known: two steps, three pairs that matter, reward
+    balls alone.
+    """
     world = sf.TabularMDP(STAY_OR_LEAVE, REWARDS, H=2, random_rewards=True).with_support()
     return world, world.problem.forget(rewards=True)
 
@@ -142,7 +157,9 @@ def unknown_rewards_and_dynamics():
 
 def unknown_start():
     """Two first states, one much better: the ball of the start alone."""
-    world = sf.TabularMDP(STAY_OR_LEAVE, [[0.9, 0.6], [0.1, 0.3]], H=2, start=[0.5, 0.5]).with_support()
+    world = sf.TabularMDP(
+        STAY_OR_LEAVE, [[0.9, 0.6], [0.1, 0.3]], H=2, start=[0.5, 0.5]
+    ).with_support()
     return world, world.problem.forget(start=True)
 
 
@@ -160,12 +177,15 @@ KINDS = [unknown_rewards, unknown_rewards_and_dynamics, unknown_start, rewards_b
 
 
 def runs_with_wrong_values(kind, scale, delta=0.5, control=False):
-    """Runs in which a lower value of a splice was above the truth or the upper one below V*; and which left pi_b. Of a
-    control, a run ends where it has failed."""
+    """Runs in which a lower value of a splice was above the truth or the upper one below V*; and
+    which left pi_b. Of a control, a run ends where it has failed.
+    """
     world, problem = kind()
     baseline = np.broadcast_to([0.8, 0.2], (2, 2, 2))
     floor = 0.8 * world.at_start(sf.policy_value(world, baseline)[0])
-    agent = sf.StepMix(problem, baseline, floor, delta=delta, bounds=sf.KL(scale=scale), pooled=True, returns=None)
+    agent = sf.StepMix(
+        problem, baseline, floor, delta=delta, bounds=sf.KL(scale=scale), pooled=True, returns=None
+    )
     best, truth = sf.solve(world).value, {}
     wrong = left = 0
     for run in range(RUNS):
@@ -178,12 +198,16 @@ def runs_with_wrong_values(kind, scale, delta=0.5, control=False):
             key = decision.explorer.tobytes()
             if key not in truth:
                 splices = [sf.splice(baseline, decision.explorer, int(h)) for h in agent.h0]
-                truth[key] = np.array([world.at_start(sf.policy_value(world, pi)[0]) for pi in splices])
+                truth[key] = np.array(
+                    [world.at_start(sf.policy_value(world, pi)[0]) for pi in splices]
+                )
             spoilt |= bool((truth[key] + 1e-12 < decision.L).any()) or decision.upper < best - 1e-12
             moved |= decision.h < world.H or decision.rho > 0.0
             if control and spoilt:
                 break
-            draw_block(world, problem, agent.policy_of(decision), length, counts, rng, baseline=False)
+            draw_block(
+                world, problem, agent.policy_of(decision), length, counts, rng, baseline=False
+            )
         wrong += spoilt
         left += moved
     return wrong, left
@@ -203,14 +227,16 @@ def test_control_values_with_a_radius_of_nearly_nothing(is_below, is_above, kind
     assert is_above(wrong, RUNS, 0.5)
 
 
-# --- FrozenLake ------------------------------------------------------------------------------------------------------
+# --- FrozenLake -----------------------------------------------------------------------------------
 
 OPTIMUM = 0.5459
 
 
 @pytest.fixture(scope="module")
 def lake():
-    """Slippery, 50 steps; the baseline is the optimum with a fifth of its actions at random, worth 0.224."""
+    """Slippery, 50 steps; the baseline is the optimum with a fifth of its actions at random,
+    worth 0.224.
+    """
     world = sf.from_gymnasium("FrozenLake-v1", horizon=50).with_support()
     return world, 0.8 * sf.solve(world).policy + 0.2 / 4
 
@@ -227,14 +253,17 @@ def test_the_lake_is_what_it_says(lake):
     assert world.at_start(sf.policy_value(world, baseline)[0]) == pytest.approx(0.2242, abs=5e-5)
 
 
-@pytest.mark.parametrize(("floor", "soon"), [(0.13, 2000), pytest.param(0.18, 2500, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    ("floor", "soon"), [(0.13, 2000), pytest.param(0.18, 2500, marks=pytest.mark.full)]
+)
 def test_returns_certify_the_lake(lake, floor, soon):
     """No violation, fully optimistic soon, near the optimum after 3,000 episodes.
 
-    2 trials say little about delta = 0.1: a defect that spoils a share p of the trials is missed with (1-p)^2.
-    They see a learner that has become slow (measured: optimistic at 274 to 2,109) and one that breaks often. False
-    alarm, from 24 other trials each: none at floor 0.13 (the latest at 905); at 0.18 four were later than 2,500 and one
-    ended short of 95 %, so two fresh trials would be red with probability 0.37. Seeds are fixed.
+    2 trials say little about delta = 0.1: a defect that spoils a share p of the trials is missed
+    with (1-p)^2. They see a learner that has become slow (measured: optimistic at 274 to 2,109) and
+    one that breaks often. False alarm, from 24 other trials each: none at floor 0.13 (the latest at
+    905); at 0.18 four were later than 2,500 and one ended short of 95 %, so two fresh trials would
+    be red with probability 0.37. Seeds are fixed.
     """
     for run in on_the_lake(lake, floor, range(2), 3000):
         assert run.violations == 0
@@ -252,8 +281,10 @@ def test_control_the_optimist_violates_on_the_lake(lake):
 @pytest.mark.full
 @pytest.mark.parametrize(("floor", "median", "all_by"), [(0.13, 2000, 2000), (0.18, 2000, 6000)])
 def test_returns_certify_the_lake_in_twenty_trials(lake, floor, median, all_by):
-    """0 of 20 trials may violate: at delta = 0.1 used up that would be luck (0.12); a defect that spoils 0.2 of the
-    trials is missed with probability 0.01. The certificates are not that tight: none was ever seen to violate."""
+    """0 of 20 trials may violate: at delta = 0.1 used up that would be luck (0.12); a defect that
+    spoils 0.2 of the trials is missed with probability 0.01. The certificates are not that tight:
+    none was ever seen to violate.
+    """
     runs = on_the_lake(lake, floor, range(20), 20_000)
     first = [run.first_optimistic for run in runs]
     assert [run.violations for run in runs] == [0] * 20

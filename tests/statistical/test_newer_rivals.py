@@ -1,11 +1,13 @@
-"""Reward-free safe RL in every episode, the error that it allows for, and both bounds of BPI-UCBVI (Menard).
+"""Reward-free safe RL in every episode, the error that it allows for, and both bounds of BPI-UCBVI
+(Menard).
 
-Exact values, fixed seeds: deterministic. Error rates, where runs or tables are counted: the promise is that at most a
-share delta of them ever fails, and the tests ask for none. False alarm: a method that used up all of delta = 0.1 would
-fail 8 runs with probability 0.57; at a share of 1e-4, which these do not reach, 8e-4 (60 runs: 0.006). Missed alarm: a
-defect that breaks the promise in half of the runs is missed by 8 with probability 0.004, one that breaks it in 5 % of
-them by 60 (in full) with 0.05. How large a defect that is, the controls say: beta must shrink by a factor of 10^7
-before half of the runs fail, and without the coin every run does.
+Exact values, fixed seeds: deterministic. Error rates, where runs or tables are counted: the promise
+is that at most a share delta of them ever fails, and the tests ask for none. False alarm: a method
+that used up all of delta = 0.1 would fail 8 runs with probability 0.57; at a share of 1e-4, which
+these do not reach, 8e-4 (60 runs: 0.006). Missed alarm: a defect that breaks the promise in half of
+the runs is missed by 8 with probability 0.004, one that breaks it in 5 % of them by 60 (in full)
+with 0.05. How large a defect that is, the controls say: beta must shrink by a factor of 10^7 before
+half of the runs fail, and without the coin every run does.
 """
 
 from dataclasses import dataclass
@@ -30,8 +32,14 @@ WORLDS = {
 def learner(name, **settings):
     """The world, and the agent with the world's floor and what its baseline is worth."""
     world = WORLDS[name]()
-    settings = {"baseline_value": value_of(world, world.baseline), "pooled": world.stationary, **settings}
-    return world, sf.RewardFreeSafeRL(world.problem, world.baseline, world.suggested_floor, delta=DELTA, **settings)
+    settings = {
+        "baseline_value": value_of(world, world.baseline),
+        "pooled": world.stationary,
+        **settings,
+    }
+    return world, sf.RewardFreeSafeRL(
+        world.problem, world.baseline, world.suggested_floor, delta=DELTA, **settings
+    )
 
 
 # ---- every episode
@@ -41,7 +49,9 @@ def assert_keeps(name, episodes, seeds):
     world, agent = learner(name)
     runs = sf.simulate_many(world, agent, episodes, seeds=seeds)
     assert sum(run.violations for run in runs) == 0, [run.violations for run in runs]
-    assert all(str(run.promise).startswith("trusted, given the baseline's value of") for run in runs)
+    assert all(
+        str(run.promise).startswith("trusted, given the baseline's value of") for run in runs
+    )
     assert all(run.sources["mixture"] > episodes / 2 for run in runs)  # not by idleness
 
 
@@ -89,7 +99,9 @@ class WithoutCoin:
 
 @pytest.mark.parametrize("name", ["trap", "trap-pit"])
 def test_control_without_the_coin(name):
-    """In the estimated model the explorer keeps the floor; in the world it does not. Of 16 runs 14 and 16 violate."""
+    """In the estimated model the explorer keeps the floor; in the world it does not. Of 16 runs
+    14 and 16 violate.
+    """
     world, agent = learner(name)
     runs = sf.simulate_many(world, WithoutCoin(agent), 300, seeds=range(16))
     assert sum(run.violations > 0 for run in runs) >= 12, [run.violations for run in runs]
@@ -117,13 +129,18 @@ def tables(counts_of, name, each):
 
 
 def errors_beyond(counts_of, name, scale, each):
-    """How many (table, policy) have an error beyond Delta, and of how many Delta is not simply H."""
+    """How many (table, policy) have an error beyond Delta, and of how many Delta is not simply
+    H.
+    """
     rng = np.random.default_rng(1)
     beyond = informative = 0
     for world, counts in tables(counts_of, name, each):
         model = Model(world.problem, counts, DELTA / 2)
         b = bonus(model, Bernstein(scale))
-        for pi in (world.baseline, *np.eye(world.A)[rng.integers(world.A, size=(4, world.H, world.S))]):
+        for pi in (
+            world.baseline,
+            *np.eye(world.A)[rng.integers(world.A, size=(4, world.H, world.S))],
+        ):
             found = value_in_model(model, b, pi)
             beyond += abs(found.V_hat - value_of(world, pi)) > found.Delta
             informative += found.Delta < world.H
@@ -139,7 +156,9 @@ def test_no_error_is_beyond_what_is_allowed_for(name, counts_of):
 
 
 def outside(counts_of, name, scale, each):
-    """How many tables have V* outside of Menard's bounds, and of how many the upper one is not simply H."""
+    """How many tables have V* outside of Menard's bounds, and of how many the upper one is not
+    simply H.
+    """
     left = informative = 0
     for world, counts in tables(counts_of, name, each):
         found = bpi_ucbvi_menard(Model(world.problem, counts, DELTA / 3), Bernstein(scale))

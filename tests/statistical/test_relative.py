@@ -1,12 +1,13 @@
-"""Relative floors: never below 1 - a of what the baseline is worth, though nobody knows how much that is.
+"""Relative floors: never below 1 - a of what the baseline is worth, though nobody knows how much
+that is.
 
-Runs: exact values, fixed seeds, tripwire "no violation" at delta = 0.1. As a statistical test of the 12 settings with 5
-runs each: a defect that spoils a share p of the runs of one setting is missed there with probability (1-p)^5 (p = 0.6:
-1 %). False alarm: were delta used up everywhere, the 60 runs would fail with probability 0.998, but no violation was
-ever seen.
-It is not kept by idleness: every run is off the baseline from its FIRST episode, with no data at all. The rule itself
-is an inequality, and is checked in exact fractions: no error rate. Controls: the same with the lower bound of the
-baseline in the place of the upper one.
+Runs: exact values, fixed seeds, tripwire "no violation" at delta = 0.1. As a statistical test of
+the 12 settings with 5 runs each: a defect that spoils a share p of the runs of one setting is
+missed there with probability (1-p)^5 (p = 0.6: 1 %). False alarm: were delta used up everywhere,
+the 60 runs would fail with probability 0.998, but no violation was ever seen. It is not kept by
+idleness: every run is off the baseline from its FIRST episode, with no data at all. The rule itself
+is an inequality, and is checked in exact fractions: no error rate. Controls: the same with the
+lower bound of the baseline in the place of the upper one.
 """
 
 from fractions import Fraction
@@ -24,7 +25,9 @@ WORLDS = ["trap", "trap-long", "trap-pit", "three-rooms", "dosing", "inventory"]
 
 
 def weight_of(give, U, L):
-    """rho as the planner finds it: U stands for the baseline, and the floor is (1-a) U, rounded up."""
+    """rho as the planner finds it: U stands for the baseline, and the floor is (1-a) U, rounded
+    up.
+    """
     floor = max((1.0 - give) * U + 4.0 * 2.0**-53 * U, 0.0)
     c, rho, _ = kernels.choose(np.array([L, U]), floor, True)
     return 1.0 if c == 0 else rho
@@ -64,8 +67,9 @@ def test_the_weight_is_the_formula(give, U, part):
 @settings(deadline=None)
 @given(give=st.floats(0.01, 0.9), U=values, part=st.floats(0.01, 0.5), loose=st.floats(0.6, 0.95))
 def test_control_the_lower_bound_in_its_place(give, U, part, loose):
-    """A rule that holds the baseline's LOWER bound for its value mixes too much where V^b = U and the explorer itself
-    is below the share: exactly, in every case."""
+    """A rule that holds the baseline's LOWER bound for its value mixes too much where V^b = U and
+    the explorer itself is below the share: exactly, in every case.
+    """
     L = part * U
     assume(0.99 * (1 - give) * U > L)
     rho = weight_of(give, loose * U, L)
@@ -121,7 +125,12 @@ class ByTheLowerBound:
 
     def __init__(self, agent):
         self.agent = agent
-        self.problem, self.floor, self.pooled, self.promise = agent.problem, agent.floor, agent.pooled, agent.promise
+        self.problem, self.floor, self.pooled, self.promise = (
+            agent.problem,
+            agent.floor,
+            agent.pooled,
+            agent.promise,
+        )
 
     def plan(self, counts, rng):
         a = self.agent
@@ -130,10 +139,14 @@ class ByTheLowerBound:
         return type(a)(a.problem, a.pi_b, (1 - GIVE) * L_b, **options).plan(counts, rng)
 
 
-@pytest.mark.parametrize("name", ["trap", *(pytest.param(x, marks=pytest.mark.full) for x in ("trap-pit", "dosing"))])
+@pytest.mark.parametrize(
+    "name", ["trap", *(pytest.param(x, marks=pytest.mark.full) for x in ("trap-pit", "dosing"))]
+)
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
 def test_the_worst_explorer_keeps_the_share_too(name, kind):
-    """With the worst policy of the true world as the explorer: no violation, and the mixture really costs value."""
+    """With the worst policy of the true world as the explorer: no violation, and the mixture
+    really costs value.
+    """
     world, _ = learner(name, kind)
     worst = worst_policy(world)
     world, agent = learner(name, kind, explorer=lambda counts, rng: worst, replan=0.1)
@@ -143,7 +156,9 @@ def test_the_worst_explorer_keeps_the_share_too(name, kind):
         assert run.off_baseline == 0
         assert run.min_value < run.baseline
     level = (1 - GIVE) * world.at_start(sf.policy_value(world, world.baseline)[0])
-    broken = sf.simulate_reference(world, ByTheLowerBound(agent), 25, seed=0, floor=level, progress=False)
+    broken = sf.simulate_reference(
+        world, ByTheLowerBound(agent), 25, seed=0, floor=level, progress=False
+    )
     assert broken.violations >= 10  # control: by the lower bound the same explorer breaks it
 
 
@@ -160,15 +175,25 @@ def shifted(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "amount"), [("trap", sf.StepMix, 3.0), ("trap", sf.EpsMix, 0.6), ("dosing", sf.EpsMix, 0.6)]
+    ("name", "kind", "amount"),
+    [("trap", sf.StepMix, 3.0), ("trap", sf.EpsMix, 0.6), ("dosing", sf.EpsMix, 0.6)],
 )
 def test_never_more_than_an_amount_below(name, kind, amount):
-    """With the worst policy of the true world as the explorer: no violation, off the baseline from the first episode,
-    and what is played costs value. Control: the same explorer breaks a tenth of the amount."""
+    """With the worst policy of the true world as the explorer: no violation, off the baseline from
+    the first episode, and what is played costs value. Control: the same explorer breaks a tenth of
+    the amount.
+    """
     world, baseline = shifted(name)
     worst = worst_policy(world)
     floor = sf.Below(amount)
-    agent = kind(world.problem, baseline, floor, delta=0.1, pooled=world.stationary, explorer=lambda counts, rng: worst)
+    agent = kind(
+        world.problem,
+        baseline,
+        floor,
+        delta=0.1,
+        pooled=world.stationary,
+        explorer=lambda counts, rng: worst,
+    )
     for seed in range(2):
         run = sf.simulate(world, agent, 300, seed, progress=False)
         assert run.floor == pytest.approx(run.baseline - amount, rel=1e-9)
@@ -183,7 +208,9 @@ def test_never_more_than_an_amount_below(name, kind, amount):
 @settings(deadline=None)
 @given(amount=st.floats(0.001, 5.0), U=values, part=st.floats(0.0, 1.0), at=st.fractions(0, 1))
 def test_the_mixture_loses_no_more_than_the_amount(amount, U, part, at):
-    """rho (V^b - L) <= amount for every V^b <= U, exactly, with the floor as the kernel rounds it."""
+    """rho (V^b - L) <= amount for every V^b <= U, exactly, with the floor as the kernel rounds
+    it.
+    """
     L = part * U
     floor = max(U - amount + 4.0 * 2.0**-53 * U, 0.0)
     c, rho, _ = kernels.choose(np.array([L, U]), floor, True)
@@ -194,7 +221,9 @@ def test_the_mixture_loses_no_more_than_the_amount(amount, U, part, at):
 
 @pytest.mark.parametrize("amount", [0.0, -1.0, float("inf"), float("nan"), "x"])
 def test_amounts_that_are_none(amount):
-    with pytest.raises(sf.InvalidSetting, match="expected an amount > 0, in the units of the rewards"):
+    with pytest.raises(
+        sf.InvalidSetting, match="expected an amount > 0, in the units of the rewards"
+    ):
         sf.Below(amount)
 
 
@@ -202,6 +231,10 @@ def test_an_amount_beyond_all_returns_is_refused():
     world, baseline = shifted("trap")
     with pytest.raises(sf.InvalidSetting, match="no policy can lose as much"):
         sf.StepMix(world.problem, baseline, sf.Below(1000.0))
-    with pytest.raises(sf.InvalidSetting, match=r"Use sf\.Below"):  # a share needs rewards that are never negative
+    with pytest.raises(
+        sf.InvalidSetting, match=r"Use sf\.Below"
+    ):  # a share needs rewards that are never negative
         sf.StepMix(world.problem, baseline, sf.Relative(0.1))
-    assert "floor=0.5 EUR below the baseline" in repr(sf.StepMix(world.problem, baseline, sf.Below(0.5)))
+    assert "floor=0.5 EUR below the baseline" in repr(
+        sf.StepMix(world.problem, baseline, sf.Below(0.5))
+    )

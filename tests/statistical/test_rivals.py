@@ -1,14 +1,17 @@
-"""The rivals' promises with certified constants: DOPE and OptPess-LP in every episode, UCBVI's two values, the boxes.
+"""The rivals' promises with certified constants: DOPE and OptPess-LP in every episode, UCBVI's two
+values, the boxes.
 
-Exact values, fixed seeds: deterministic. Error rates, where runs are counted: the promise is that at most a share delta
-of runs ever fails, and the tests ask for none. False alarm: a method that used up all of delta = 0.1 would fail 4 runs
-with probability 0.34 and 60 with 0.998; these use far less of it (no box was left in 1,000 runs at delta 0.5, see
-below): at a share of 1e-4 they fail with probability 4e-4 and 0.006. A defect that breaks the promise in half of the
-runs is missed by the four of one case with probability 0.06, by the three cases of DOPE in `make test` with 2e-4 and
-the two of OptPess-LP with 0.004 (by all seven and three, in full, with 4e-9 and 2e-4); one that breaks it in 5 % of
-them by 60 runs with 0.05. How large a defect that is, the controls say: the constants have so much room that the
-logarithm must shrink by a factor of about 100 (Maurer and Pontil) or 10,000 (the printed ones) before half of the runs
-fail. Smaller ones are seen by the boxes' own test.
+Exact values, fixed seeds: deterministic. Error rates, where runs are counted: the promise is that
+at most a share delta of runs ever fails, and the tests ask for none. False alarm: a method that
+used up all of delta = 0.1 would fail 4 runs with probability 0.34 and 60 with 0.998; these use far
+less of it (no box was left in 1,000 runs at delta 0.5, see below): at a share of 1e-4 they fail
+with probability 4e-4 and 0.006. A defect that breaks the promise in half of the runs is missed by
+the four of one case with probability 0.06, by the three cases of DOPE in `make test` with 2e-4 and
+the two of OptPess-LP with 0.004 (by all seven and three, in full, with 4e-9 and 2e-4); one that
+breaks it in 5 % of them by 60 runs with 0.05. How large a defect that is, the controls say: the
+constants have so much room that the logarithm must shrink by a factor of about 100 (Maurer and
+Pontil) or 10,000 (the printed ones) before half of the runs fail. Smaller ones are seen by the
+boxes' own test.
 """
 
 from dataclasses import dataclass
@@ -25,12 +28,14 @@ from surefoot.worlds.exact import cost_of, value_of
 DELTA = 0.1
 
 
-# ---- Worlds ---------------------------------------------------------------------------------------------------------
+# ---- Worlds --------------------------------------------------------------------------------------
 
 
 def crossroads():
-    """Two states, three steps: what pays leads to the dear state, where a step costs 1. The best policy within the
-    budget uses up all of it, so a cost that is underestimated at all is a violation."""
+    """Two states, three steps: what pays leads to the dear state, where a step costs 1. The best
+    policy within the budget uses up all of it, so a cost that is underestimated at all is a
+    violation.
+    """
     P = np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.8, 0.2], [0.3, 0.7]]])
     r = np.array([[0.2, 1.0], [0.0, 0.6]])
     cost = np.broadcast_to(np.array([[0.0, 0.0], [1.0, 1.0]]), (3, 2, 2))
@@ -51,7 +56,9 @@ COSTLY = {"crossroads": crossroads, "three-rooms": rooms, "inventory": shop}
 
 
 def learner(kind, name, box, episodes):
-    """The world, and the learner: with costs where the name is one of those above, else with the world's floor."""
+    """The world, and the learner: with costs where the name is one of those above, else with the
+    world's floor.
+    """
     settings = {"episodes": episodes, "bounds": box, "delta": DELTA, "replan": 0.1}
     if name in COSTLY:
         world, baseline, cost, room = COSTLY[name]()
@@ -63,7 +70,7 @@ def learner(kind, name, box, episodes):
     return world, kind(world.problem, world.baseline, world.suggested_floor, **settings)
 
 
-# ---- Every episode --------------------------------------------------------------------------------------------------
+# ---- Every episode -------------------------------------------------------------------------------
 
 # Episodes in which even the slowest seed leaves the baseline. Those in QUICK are for `make test`.
 CASES = [
@@ -111,8 +118,8 @@ def assert_keeps(kind, name, box, episodes, seeds):
     world, agent = learner(kind, name, box, episodes)
     runs = sf.simulate_many(world, agent, episodes, seeds=seeds)
     story = (
-        f"{agent.name} on {name}, {box}: {sum(run.violations > 0 for run in runs)} of {len(runs)} runs violate; off "
-        f"the baseline at {[run.off_baseline for run in runs][:10]}"
+        f"{agent.name} on {name}, {box}: {sum(run.violations > 0 for run in runs)} of {len(runs)} "
+        f"runs violate; off the baseline at {[run.off_baseline for run in runs][:10]}"
     )
     assert sum(run.violations for run in runs) == 0, story
     assert all(str(run.promise).startswith("certified at delta = 0.1 for") for run in runs), story
@@ -120,7 +127,9 @@ def assert_keeps(kind, name, box, episodes, seeds):
     return story
 
 
-@pytest.mark.parametrize(("kind", "name", "box", "episodes"), others_in_full(CASES, QUICK), ids=title)
+@pytest.mark.parametrize(
+    ("kind", "name", "box", "episodes"), others_in_full(CASES, QUICK), ids=title
+)
 def test_no_violation_and_not_by_idleness(kind, name, box, episodes):
     assert_keeps(kind, name, box, episodes, range(4))
 
@@ -139,8 +148,10 @@ def test_no_violation_where_leaving_takes_millions(record_property, kind, name, 
 
 @pytest.mark.parametrize(("kind", "name", "box"), others_in_full(BROKEN, QUICKLY_BROKEN), ids=title)
 def test_control_a_logarithm_of_nearly_nothing(kind, name, box):
-    """As re-implementations had to scale it to see anything: in the first 300 episodes more than half of the runs
-    violate, six of ten or more. With the sixth it has failed, and the others are not played."""
+    """As re-implementations had to scale it to see anything: in the first 300 episodes more than
+    half of the runs violate, six of ten or more. With the sixth it has failed, and the others are
+    not played.
+    """
     world, agent = learner(kind, name, box, 2000)
     failed = 0
     for seed in range(10):
@@ -170,7 +181,10 @@ class OptimisticCost:
         b, across = agent.bounds.b(model, agent.episodes), agent.bounds.across(model.H)
         low, high = np.maximum(model.P_hat - b, 0.0), np.minimum(model.P_hat + b, 1.0)
         room = across * b.sum(axis=-1)
-        rewards, costs = agent.problem.r + model.H / agent.kappa * room, np.maximum(agent.c - room, 0.0)
+        rewards, costs = (
+            agent.problem.r + model.H / agent.kappa * room,
+            np.maximum(agent.c - room, 0.0),
+        )
         answer = best_in_box(low, high, agent.problem.start, rewards, costs, agent.C - SOLVER, None)
         assert answer.status == "optimal"
         policy = policy_from(answer.q, agent.baseline)
@@ -179,18 +193,21 @@ class OptimisticCost:
 
 @pytest.mark.parametrize("box", [sf.BernsteinBox(), sf.MaurerPontilBox()], ids=str)
 def test_control_costs_taken_at_their_best(box):
-    """Optimism about costs falls below the floor in every run: in the first hundreds of episodes, all is affordable."""
+    """Optimism about costs falls below the floor in every run: in the first hundreds of
+    episodes, all is affordable.
+    """
     world, agent = learner(sf.DOPE, "trap", box, 2000)
     runs = sf.simulate_many(world, OptimisticCost(agent), 300, seeds=range(4))
     assert sum(run.violations > 0 for run in runs) == 4
 
 
-# ---- Every plan -----------------------------------------------------------------------------------------------------
+# ---- Every plan ----------------------------------------------------------------------------------
 
 
 def cheaper_than_proved(kind, name, box, counts_of, sizes, each):
-    """Of plans from counts of so many episodes of a mixed policy: how many are off the baseline, and of how many is the
-    proved cost below the true one."""
+    """Of plans from counts of so many episodes of a mixed policy: how many are off the baseline,
+    and of how many is the proved cost below the true one.
+    """
     world, agent = learner(kind, name, box, 10 * max(sizes))
     tries = 0.5 * agent.baseline + 0.5 / world.A
     left = false = 0
@@ -214,9 +231,10 @@ def cheaper_than_proved(kind, name, box, counts_of, sizes, each):
     ids=title,
 )
 def test_the_proved_cost_is_above_the_true_one(counts_of, name, kind, box, scale):
-    """45 independent data sets. At a share of delta = 0.1 per data set a method would pass with probability 0.009, at
-    the share of a sound one (below 1e-3) it fails with less than 0.05. Control: nearly no box, where the proved cost is
-    an estimate and too low in a good part of them."""
+    """45 independent data sets. At a share of delta = 0.1 per data set a method would pass with
+    probability 0.009, at the share of a sound one (below 1e-3) it fails with less than 0.05.
+    Control: nearly no box, where the proved cost is an estimate and too low in a good part of them.
+    """
     sizes = [1000, 100_000, 10_000_000]
     left, false = cheaper_than_proved(kind, name, box(), counts_of, sizes, 15)
     assert false == 0
@@ -225,20 +243,26 @@ def test_the_proved_cost_is_above_the_true_one(counts_of, name, kind, box, scale
     assert false >= 5, f"{false} of 45 proved costs are too low"
 
 
-# ---- The boxes ------------------------------------------------------------------------------------------------------
+# ---- The boxes -----------------------------------------------------------------------------------
 
-TRUE = np.array([[[0.5, 0.5], [0.9, 0.1]], [[0.98, 0.02], [0.3, 0.7]]])  # P(s'|s,a): even, rare, very rare
+TRUE = np.array(
+    [[[0.5, 0.5], [0.9, 0.1]], [[0.98, 0.02], [0.3, 0.7]]]
+)  # P(s'|s,a): even, rare, very rare
 
 
 def left_boxes(box, runs, visits, delta):
-    """In how many runs P is outside the box of some pair after some number of visits, each up to `visits`."""
+    """In how many runs P is outside the box of some pair after some number of visits, each up to
+    `visits`.
+    """
     problem = sf.TabularMDP(TRUE, np.zeros((2, 2)), H=1).problem
     rng, n = np.random.default_rng(0), np.arange(1, visits + 1)[:, None, None]
     outside = 0
     for _ in range(runs):
         share = np.cumsum(rng.random((visits, 2, 2)) < TRUE[..., 1], axis=0) / n
         P_hat = np.stack([1.0 - share, share], axis=-1)
-        seen = SimpleNamespace(problem=problem, delta_prime=delta, n_sa=np.broadcast_to(n, share.shape), P_hat=P_hat)
+        seen = SimpleNamespace(
+            problem=problem, delta_prime=delta, n_sa=np.broadcast_to(n, share.shape), P_hat=P_hat
+        )
         outside += bool((np.abs(P_hat - TRUE) > box.b(seen, visits)).any())
     return outside
 
@@ -248,7 +272,9 @@ def test_the_boxes_are_asked_for_the_right_thing(counts_of):
     world = sf.TabularMDP(TRUE, np.zeros((2, 2)), H=1)
     counts = counts_of(world, sf.uniform(1, 2, 2), 100, seed=0)
     model = sf.Model(world.problem, counts, 0.5)
-    seen = SimpleNamespace(problem=world.problem, delta_prime=0.5, n_sa=model.n_sa, P_hat=model.P_hat)
+    seen = SimpleNamespace(
+        problem=world.problem, delta_prime=0.5, n_sa=model.n_sa, P_hat=model.P_hat
+    )
     for box in (sf.BernsteinBox(), sf.HoeffdingBox(), sf.MaurerPontilBox()):
         np.testing.assert_array_equal(box.b(model, 100), box.b(seen, 100))
 
@@ -256,13 +282,15 @@ def test_the_boxes_are_asked_for_the_right_thing(counts_of):
 @pytest.mark.parametrize("delta", [0.5, 0.1])
 @pytest.mark.parametrize("kind", [sf.BernsteinBox, sf.HoeffdingBox, sf.MaurerPontilBox], ids=title)
 def test_the_truth_stays_in_the_box(is_below, is_above, kind, delta):
-    """1,000 runs of four pairs, looked at after each of 200 visits: an exact test at level 1 % rejects "delta or more".
+    """1,000 runs of four pairs, looked at after each of 200 visits: an exact test at level 1 %
+    rejects "delta or more".
 
-    A box that is left in a share of delta is let pass with probability 1 %; one that uses half of delta fails with less
-    than 1e-4. Measured: never left, so that is asked for, too. At a share of 1e-5 this fails with probability 0.01; a
-    box that is left in 0.5 % of the runs is let pass with 0.007. So wide a box is, at delta 0.5, one with three tenths
-    of its logarithm (left in 2 % of the runs by Maurer and Pontil, 0.7 % by Hoeffding; Bernstein's, which has most
-    room, with a tenth: 14 %). Control: a twentieth.
+    A box that is left in a share of delta is let pass with probability 1 %; one that uses half of
+    delta fails with less than 1e-4. Measured: never left, so that is asked for, too. At a share of
+    1e-5 this fails with probability 0.01; a box that is left in 0.5 % of the runs is let pass with
+    0.007. So wide a box is, at delta 0.5, one with three tenths of its logarithm (left in 2 % of
+    the runs by Maurer and Pontil, 0.7 % by Hoeffding; Bernstein's, which has most room, with a
+    tenth: 14 %). Control: a twentieth.
     """
     outside = left_boxes(kind(), 1000, 200, delta)
     assert is_below(outside, 1000, delta)
@@ -271,11 +299,13 @@ def test_the_truth_stays_in_the_box(is_below, is_above, kind, delta):
     assert is_above(outside, 300, delta), f"left in {outside} of 300 runs"
 
 
-# ---- UCBVI's two values ---------------------------------------------------------------------------------------------
+# ---- UCBVI's two values --------------------------------------------------------------------------
 
 
 def wrong_values(scale, counts_of, worlds=100):
-    """In how many worlds lower <= V^pi <= V* <= upper fails, and how many lower values say anything."""
+    """In how many worlds lower <= V^pi <= V* <= upper fails, and how many lower values say
+    anything.
+    """
     wrong = says = 0
     for seed in range(worlds):
         world = sf.world("random-sparse", S=3, A=2, H=3, branch=2, share=0.5, seed=seed)
@@ -289,9 +319,10 @@ def wrong_values(scale, counts_of, worlds=100):
 
 
 def test_the_two_values_of_ucbvi(is_below, is_above, counts_of):
-    """100 worlds with 10^2 to 10^8 episodes of data, delta 0.5: an exact test at level 1 % rejects "half of them or
-    more are wrong". Sound: none is; a share of 1e-4 fails with 0.01, one of 5 % passes with 0.006. Control: a
-    hundred-thousandth of the bonus."""
+    """100 worlds with 10^2 to 10^8 episodes of data, delta 0.5: an exact test at level 1 % rejects
+    "half of them or more are wrong". Sound: none is; a share of 1e-4 fails with 0.01, one of 5 %
+    passes with 0.006. Control: a hundred-thousandth of the bonus.
+    """
     wrong, says = wrong_values(1.0, counts_of)
     assert is_below(wrong, 100, 0.5)
     assert wrong == 0
@@ -300,17 +331,19 @@ def test_the_two_values_of_ucbvi(is_below, is_above, counts_of):
     assert wrong >= 50, f"{wrong} of 100 are wrong"
 
 
-# ---- The paper's homogeneous comparison, in small -------------------------------------------------------------------
+# ---- The paper's homogeneous comparison, in small ------------------------------------------------
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_papers_comparison(seed):
-    """(S, A, H) = (4, 2, 3), the same dynamics at every step, eta 5, floor V^b - 0.2, delta 0.1, literal constants.
+    """(S, A, H) = (4, 2, 3), the same dynamics at every step, eta 5, floor V^b - 0.2, delta 0.1,
+    literal constants.
 
-    DOPE leaves first, by a factor of 2.8 and 5.3, and ends with more regret, by 4.4 and 2.3. Other draws move these by
-    2 %, so what is asked for does not hang on them. (Off the baseline at 320,636; never; 908,403; 1,699,174.) Control:
-    told ten times the room, DOPE needs as long, for its certificate does not lean on what it is told.
+    DOPE leaves first, by a factor of 2.8 and 5.3, and ends with more regret, by 4.4 and 2.3. Other
+    draws move these by 2 %, so what is asked for does not hang on them. (Off the baseline at
+    320,636; never; 908,403; 1,699,174.) Control: told ten times the room, DOPE needs as long, for
+    its certificate does not lean on what it is told.
     """
     K, replan = 5 * 10**6, 0.03
     world = sf.random_mdp(4, 2, 3, seed=0, stationary=True)

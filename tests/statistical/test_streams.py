@@ -1,13 +1,16 @@
-"""A process that has the learner's seed makes no certificate false: its numbers are not the learner's.
+"""A process that has the learner's seed makes no certificate false: its numbers are not the
+learner's.
 
-Two actions that win with probability 0.45 and 0.6, and a uniform baseline. Where an action and its outcome come from
-one number, the counts show 0.9 and 0.2, and the worse action is soon certified to be worth more than it is. A run is
-false if ever a plan is certified to be worth more than its policy is.
+Two actions that win with probability 0.45 and 0.6, and a uniform baseline. Where an action and its
+outcome come from one number, the counts show 0.9 and 0.2, and the worse action is soon certified to
+be worth more than it is. A run is false if ever a plan is certified to be worth more than its
+policy is.
 
-- False alarm: with independent numbers a run is false with probability at most delta = 0.05, so more than 9 of 40 are
-  with probability at most 3e-5. Seeds are fixed.
-- Misses: a stream that makes a run false with probability 0.5 or more is missed with probability at most 4e-4. A
-  stream of children of the seed makes 40 of 40 false, and so does ours if the process reads it: both are controls.
+- False alarm: with independent numbers a run is false with probability at most delta = 0.05, so
+  more than 9 of 40 are with probability at most 3e-5. Seeds are fixed.
+- Misses: a stream that makes a run false with probability 0.5 or more is missed with probability at
+  most 4e-4. A stream of children of the seed makes 40 of 40 false, and so does ours if the process
+  reads it: both are controls.
 """
 
 import numpy as np
@@ -50,7 +53,9 @@ def false_runs(numbers):
 
 
 def child(seed, k):
-    """The first number of child k of the seed: one generator for each episode, by numpy's own advice."""
+    """The first number of child k of the seed: one generator for each episode, by numpy's own
+    advice.
+    """
     return np.random.default_rng(np.random.SeedSequence(seed).spawn(EPISODES)[k]).random()
 
 

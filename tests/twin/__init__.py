@@ -1,1 +1,3 @@
-"""A second implementation of bounds, mixtures and plans, in exact arithmetic; and the comparison with the first."""
+"""A second implementation of bounds, mixtures and plans, in exact arithmetic; and the comparison
+with the first.
+"""

@@ -1,11 +1,13 @@
-"""What production says of a case, held against the twin. Every complaint is a sentence; none: they agree.
+"""What production says of a case, held against the twin. Every complaint is a sentence; none: they
+agree.
 
-One-sided, without any allowance: no candidate is above its exact lower value; no upper value below the exact one; rho
-is in [0, 1] and the mixture of the candidates with that very float, in rational arithmetic, is at the floor; so is the
-exact lower value of what is played.
-Two-sided: values are within 1e-11 H of the exact ones. Beyond 10^5 visits of a pair that grows as their root: a radius
-is inflated for the rounding of lgamma, by about (S+8) 2^-52 log n, and a radius of order 1/n turns that into
-root n times as much of the value. Rows of a baseline that do not quite sum to 1 cost as much as they are off.
+One-sided, without any allowance: no candidate is above its exact lower value; no upper value below
+the exact one; rho is in [0, 1] and the mixture of the candidates with that very float, in rational
+arithmetic, is at the floor; so is the exact lower value of what is played. Two-sided: values are
+within 1e-11 H of the exact ones. Beyond 10^5 visits of a pair that grows as their root: a radius is
+inflated for the rounding of lgamma, by about (S+8) 2^-52 log n, and a radius of order 1/n turns
+that into root n times as much of the value. Rows of a baseline that do not quite sum to 1 cost as
+much as they are off.
 """
 
 import math
@@ -16,10 +18,16 @@ import numpy as np
 from .cases import Case, Seen
 from .twin import Between, Literal, Sharp, chosen, exact_policy, splices_of
 
-ROUNDING = Fraction(1, 10**60)  # of the twin's own intervals: nothing smaller can be told apart (rewards of 1e-145)
-CLOSE = Fraction(1, 10**11)  # times H: how far on the safe side of the exact value production may be
+ROUNDING = Fraction(
+    1, 10**60
+)  # of the twin's own intervals: nothing smaller can be told apart (rewards of 1e-145)
+CLOSE = Fraction(
+    1, 10**11
+)  # times H: how far on the safe side of the exact value production may be
 MANY = 10**5  # visits of a pair from which on that grows as their root
-ROUNDED = Fraction(1, 2**48)  # times H: how far above the floor a rho rounded towards safety may leave a mixture
+ROUNDED = Fraction(
+    1, 2**48
+)  # times H: how far above the floor a rho rounded towards safety may leave a mixture
 NEARLY_EQUAL = Fraction(1, 2**40)  # closer lower values than these are not mixed
 Twin = Sharp | Literal
 
@@ -57,7 +65,9 @@ def complaints(case: Case, seen: Seen, twin: Twin | None = None) -> list[str]:
     return found + about_the_policy(case, seen)
 
 
-def about_the_optimist(seen: Seen, twin: Twin, optimist: tuple[list, Between], close: Fraction) -> list[str]:
+def about_the_optimist(
+    seen: Seen, twin: Twin, optimist: tuple[list, Between], close: Fraction
+) -> list[str]:
     """pi_bar is an argmax of the exact Q_up, ties aside; the upper value is one."""
     Q_up, upper = optimist
     found = []
@@ -69,16 +79,27 @@ def about_the_optimist(seen: Seen, twin: Twin, optimist: tuple[list, Between], c
         if Q_up[h][s][taken].hi < max(q.lo for q in Q_up[h][s]) - close:
             found.append(f"action {taken} in state {s} at step {h} is not the optimistic policy's")
     if seen.upper < upper.hi - ROUNDING:
-        found.append(f"upper is {float(upper.hi - Fraction(seen.upper)):.3g} below the exact upper value")
+        found.append(
+            f"upper is {float(upper.hi - Fraction(seen.upper)):.3g} below the exact upper value"
+        )
     if seen.upper > upper.lo + close:
-        found.append(f"upper is {float(Fraction(seen.upper) - upper.lo):.3g} above the exact upper value")
+        found.append(
+            f"upper is {float(Fraction(seen.upper) - upper.lo):.3g} above the exact upper value"
+        )
     return found
 
 
 def about_the_choice(case: Case, seen: Seen) -> list[str]:
-    """h and rho are what the candidates say, exactly: the boldest at the floor, mixed down to it."""
+    """h and rho are what the candidates say, exactly: the boldest at the floor, mixed down to
+    it.
+    """
     found = []
-    L, floor, rho, H = [Fraction(x) for x in seen.candidates], Fraction(case.floor), Fraction(seen.rho), case.task.H
+    L, floor, rho, H = (
+        [Fraction(x) for x in seen.candidates],
+        Fraction(case.floor),
+        Fraction(seen.rho),
+        case.task.H,
+    )
     c = chosen(L, floor)
     h = H if c is None else splices_of(case.learner, H)[c]
     if seen.h != h:
@@ -96,10 +117,11 @@ def about_the_choice(case: Case, seen: Seen) -> list[str]:
 
 
 def about_the_value(case: Case, seen: Seen, twin: Twin, exact: list[Between]) -> list[str]:
-    """The exact lower value of what is played is at the floor, if that is certified, and not below plan.lower.
+    """The exact lower value of what is played is at the floor, if that is certified, and not below
+    plan.lower.
 
-    A step mixture is evaluated as the policy it is where the bounds hold for any policy; a coin, and the paper's
-    mixtures, are worth (1-rho) L(h) + rho L(h-1).
+    A step mixture is evaluated as the policy it is where the bounds hold for any policy; a coin,
+    and the paper's mixtures, are worth (1-rho) L(h) + rho L(h-1).
     """
     found = []
     rho, floor = Fraction(seen.rho), Fraction(case.floor)
@@ -108,15 +130,23 @@ def about_the_value(case: Case, seen: Seen, twin: Twin, exact: list[Between]) ->
     if seen.policy is not None and isinstance(twin, Sharp) and 0 < rho < 1:
         value = twin.lower(exact_policy(seen.policy)).lo
     if chosen([Fraction(x) for x in seen.candidates], floor) is not None and value < floor:
-        found.append(f"the exact lower value of what is played is {float(floor - value):.3g} below the floor")
+        found.append(
+            f"the exact lower value of what is played is {float(floor - value):.3g} below the floor"
+        )
     if seen.lower > value + ROUNDING:
-        found.append(f"plan.lower is {float(Fraction(seen.lower) - value):.3g} above the exact lower value")
+        found.append(
+            f"plan.lower is {float(Fraction(seen.lower) - value):.3g} above the exact lower value"
+        )
     return found
 
 
-def about_the_share(case: Case, seen: Seen, exact: list[Between], U: Between, close: Fraction) -> list[str]:
-    """A relative floor: a candidate is played if L >= (1-a) U with U >= V^b; pi_b may be mixed with something worth at
-    least x by up to rho = a U / (U - x). Both fall short of the exact by no more than values do."""
+def about_the_share(
+    case: Case, seen: Seen, exact: list[Between], U: Between, close: Fraction
+) -> list[str]:
+    """A relative floor: a candidate is played if L >= (1-a) U with U >= V^b; pi_b may be mixed with
+    something worth at least x by up to rho = a U / (U - x). Both fall short of the exact by no more
+    than values do.
+    """
     found = []
     give, rho = Fraction(case.max_loss), Fraction(seen.rho)
     splices = splices_of(case.learner, case.task.H)
@@ -127,29 +157,48 @@ def about_the_share(case: Case, seen: Seen, exact: list[Between], U: Between, cl
         value, least = exact[0].lo, (1 - give) * U.hi
     else:
         safe = U if c == last else exact[c]
-        value, least = (1 - rho) * (safe.hi if c == last else safe.lo) + rho * exact[c - 1].lo, (1 - give) * U.hi
+        value, least = (
+            (1 - rho) * (safe.hi if c == last else safe.lo) + rho * exact[c - 1].lo,
+            (1 - give) * U.hi,
+        )
         worth = safe.lo - exact[c - 1].hi > NEARLY_EQUAL + 2 * close
         if case.learner != "StepNoMix" and worth and rho < 1 and value > least + 4 * close:
-            found.append(f"rho {seen.rho} leaves the mixture {float(value - least):.3g} above the share")
+            found.append(
+                f"rho {seen.rho} leaves the mixture {float(value - least):.3g} above the share"
+            )
     proved = (1 - rho) * exact[c].lo + rho * exact[c - 1].lo if c else value
     if seen.lower > proved + ROUNDING:
-        found.append(f"plan.lower is {float(Fraction(seen.lower) - proved):.3g} above the exact lower value")
+        found.append(
+            f"plan.lower is {float(Fraction(seen.lower) - proved):.3g} above the exact lower value"
+        )
     if value < least:
-        found.append(f"what is played is {float(least - value):.3g} below the share of the baseline")
+        found.append(
+            f"what is played is {float(least - value):.3g} below the share of the baseline"
+        )
     return found
 
 
 def about_the_policy(case: Case, seen: Seen) -> list[str]:
-    """The policy is (1-rho) pi^{h} + rho pi^{h-1}, to the last bit where the two agree; the exit has its name."""
+    """The policy is (1-rho) pi^{h} + rho pi^{h-1}, to the last bit where the two agree; the exit
+    has its name.
+    """
     found = []
     H, rho = case.task.H, Fraction(seen.rho)
-    if seen.source != ("optimistic" if seen.h == 0 else "baseline" if seen.h == H and rho == 0 else "mixture"):
+    if seen.source != (
+        "optimistic" if seen.h == 0 else "baseline" if seen.h == H and rho == 0 else "mixture"
+    ):
         found.append(f"source is {seen.source!r} with h = {seen.h} and rho = {seen.rho}")
     if seen.policy is None:
         return found
-    safe, bold = (np.concatenate([case.baseline[:h0], seen.pi_bar[h0:]]) for h0 in (seen.h, max(seen.h - 1, 0)))
+    safe, bold = (
+        np.concatenate([case.baseline[:h0], seen.pi_bar[h0:]])
+        for h0 in (seen.h, max(seen.h - 1, 0))
+    )
     for place in np.ndindex(seen.policy.shape):
         x, y, p = (Fraction(float(pi[place])) for pi in (safe, bold, seen.policy))
         if abs(p - ((1 - rho) * x + rho * y)) > (Fraction(1, 2**52) if x != y else 0):
-            found.append(f"the policy has {float(p)} at {place}, not the mixture of {float(x)} and {float(y)}")
+            found.append(
+                f"the policy has {float(p)} at {place}, not the mixture of {float(x)} and "
+                f"{float(y)}"
+            )
     return found

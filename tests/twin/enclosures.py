@@ -1,9 +1,10 @@
 """Real numbers between two rationals, and logarithm, exponential and root of them.
 
-Rational arithmetic is exact and is rounded outwards to multiples of 2^-220 where numbers would grow without end. For
-logarithms, exponentials and roots mpmath computes with 260 bits (78 digits); its functions are then right within a few
-units of the last place, and 2^-220 is added on both sides, absolutely and relatively: 2^40 times as much. That one
-premise is checked against mpmath's own interval arithmetic in test_twin.py.
+Rational arithmetic is exact and is rounded outwards to multiples of 2^-220 where numbers would grow
+without end. For logarithms, exponentials and roots mpmath computes with 260 bits (78 digits); its
+functions are then right within a few units of the last place, and 2^-220 is added on both sides,
+absolutely and relatively: 2^40 times as much. That one premise is checked against mpmath's own
+interval arithmetic in test_twin.py.
 """
 
 import math
@@ -25,7 +26,9 @@ LARGE = 64  # Stirling's series is used from here on
 
 
 def down(x: Fraction) -> Fraction:
-    """x, if it has few digits, as floats do, also tiny ones; else the next multiple of 2^-220 at or below it."""
+    """x, if it has few digits, as floats do, also tiny ones; else the next multiple of 2^-220 at
+    or below it.
+    """
     return x if abs(x.numerator) < SHORT else Fraction(x.numerator * GRID // x.denominator, GRID)
 
 
@@ -108,13 +111,17 @@ def log(x: Fraction) -> Between:
 
 def exp(x: Between) -> Between:
     """exp grows, so the ends suffice."""
-    return Between(max(Fraction(0), _around(MP.exp(as_mpf(x.lo))).lo), _around(MP.exp(as_mpf(x.hi))).hi)
+    return Between(
+        max(Fraction(0), _around(MP.exp(as_mpf(x.lo))).lo), _around(MP.exp(as_mpf(x.hi))).hi
+    )
 
 
 def sqrt(x: Between) -> Between:
     """Of what is not negative; an end below 0 comes from rounding outwards."""
     lo = _around(MP.sqrt(as_mpf(x.lo))).lo if x.lo > 0 else Fraction(0)
-    return Between(max(Fraction(0), lo), _around(MP.sqrt(as_mpf(x.hi))).hi if x.hi > 0 else Fraction(0))
+    return Between(
+        max(Fraction(0), lo), _around(MP.sqrt(as_mpf(x.hi))).hi if x.hi > 0 else Fraction(0)
+    )
 
 
 @cache
@@ -128,8 +135,8 @@ def log_gamma(x: Fraction) -> Between:
 
     Gamma(x) = Gamma(x + N) / (x (x+1) .. (x+N-1)), and for z >= 64 Stirling's series
         log Gamma(z) = (z - 1/2) log z - z + log(2 pi)/2 + sum_k B_2k / (2k (2k-1) z^(2k-1)),
-    of which the error is at most the first term left out (its terms alternate and envelop the sum): less than 2^-224,
-    a part of the 2^-219 that is allowed around the series.
+    of which the error is at most the first term left out (its terms alternate and envelop the sum):
+    less than 2^-224, a part of the 2^-219 that is allowed around the series.
     """
     shift = max(0, LARGE - math.floor(x))
     z = x + shift
@@ -150,13 +157,16 @@ def rising(x: Fraction, n: int) -> Fraction:
 
 
 def dirichlet_mixture(counts: Sequence[int], alpha: Fraction) -> Fraction:
-    """m(n_1..n_S) = Gamma(S alpha) / Gamma(n + S alpha) prod_i Gamma(n_i + alpha) / Gamma(alpha), a rational."""
+    """m(n_1..n_S) = Gamma(S alpha) / Gamma(n + S alpha) prod_i Gamma(n_i + alpha) /
+    Gamma(alpha), a rational.
+    """
     each = math.prod((rising(alpha, n) for n in counts), start=Fraction(1))
     return each / rising(len(counts) * alpha, sum(counts))
 
 
 def supports_mixture(counts: Sequence[int]) -> Fraction:
-    """m(n_1..n_S) with unknown supports: w_k spread evenly over the sets of k outcomes, Dirichlet(1/2) within each.
+    """m(n_1..n_S) with unknown supports: w_k spread evenly over the sets of k outcomes,
+    Dirichlet(1/2) within each.
 
     A set that lacks an outcome that was seen has likelihood 0.
     """
@@ -189,4 +199,9 @@ def log_dirichlet_mixture(counts: Sequence[Fraction], alpha: Fraction) -> Betwee
     S = len(counts)
     each = [log_gamma(n + alpha) for n in counts if n > 0]
     seen = len(each)
-    return total(each) - log_gamma(alpha) * seen + log_gamma(S * alpha) - log_gamma(sum(counts, S * alpha))
+    return (
+        total(each)
+        - log_gamma(alpha) * seen
+        + log_gamma(S * alpha)
+        - log_gamma(sum(counts, S * alpha))
+    )

@@ -1,16 +1,20 @@
-"""Production held against a twin in exact arithmetic: every lower value, every choice, every mixture, case by case.
+"""Production held against a twin in exact arithmetic: every lower value, every choice, every
+mixture, case by case.
 
-A case is one plan: counts, a problem, a baseline, a floor and a learner. Small worlds (S, A, H up to 3), few counts and
-counts up to 1e9; KL with Dirichlet(1/2) and with a mixture over supports, pooled or not, with masks, rewards by next
-state, unknown rewards, known and unknown starts; the paper's bounds; StepMix, EpsMix, StepNoMix; floors at, between and
-an ulp beside the candidates; relative floors. What is compared, and how closely, is said in comparison.py.
+A case is one plan: counts, a problem, a baseline, a floor and a learner. Small worlds (S, A, H up
+to 3), few counts and counts up to 1e9; KL with Dirichlet(1/2) and with a mixture over supports,
+pooled or not, with masks, rewards by next state, unknown rewards, known and unknown starts; the
+paper's bounds; StepMix, EpsMix, StepNoMix; floors at, between and an ulp beside the candidates;
+relative floors. What is compared, and how closely, is said in comparison.py.
 
-What the comparison sees (asserted by the controls below): a radius, or the paper's beta, one millionth too small; a
-candidate 1e-11 H too high, and 1e-15 where no backup took a margin off; a rho one ulp beyond what the candidates allow;
-a delta that is not divided as it should be; the paper's printed V_low = <pi, Q_up>. What it does not see: an error that
-both hands share because the statement has it, and anything that shows in larger worlds alone.
+What the comparison sees (asserted by the controls below): a radius, or the paper's beta, one
+millionth too small; a candidate 1e-11 H too high, and 1e-15 where no backup took a margin off; a
+rho one ulp beyond what the candidates allow; a delta that is not divided as it should be; the
+paper's printed V_low = <pi, Q_up>. What it does not see: an error that both hands share because the
+statement has it, and anything that shows in larger worlds alone.
 
-No test here is left to chance: seeds are fixed and nothing is drawn that a bound could miss. False alarms: none.
+No test here is left to chance: seeds are fixed and nothing is drawn that a bound could miss. False
+alarms: none.
 """
 
 import math
@@ -23,7 +27,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from .cases import FAMILIES, LEARNERS, PRIORS, Case, Seen, plan_of, random_case, some_between, some_floor
+from .cases import (
+    FAMILIES,
+    LEARNERS,
+    PRIORS,
+    Case,
+    Seen,
+    plan_of,
+    random_case,
+    some_between,
+    some_floor,
+)
 from .comparison import complaints
 from .enclosures import (
     GRID,
@@ -43,14 +57,17 @@ from .twin import Literal, Row, Task, chosen, policy_value, radius, splice, step
 HALF = Fraction(1, 2)
 
 
-# ---- the twin itself ----------------------------------------------------------------------------------------------
+# ---- the twin itself -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "x", [Fraction(1, 10**9), Fraction(1, 3), 1 - Fraction(1, 2**60), Fraction(22, 7), Fraction(10**3)]
+    "x",
+    [Fraction(1, 10**9), Fraction(1, 3), 1 - Fraction(1, 2**60), Fraction(22, 7), Fraction(10**3)],
 )
 def test_enclosures_hold_what_interval_arithmetic_holds(x):
-    """mpmath's own intervals, with more digits, lie inside ours; ours are at most 2^-215 wide, relatively."""
+    """mpmath's own intervals, with more digits, lie inside ours; ours are at most 2^-215 wide,
+    relatively.
+    """
     iv = mpmath.ctx_iv.MPIntervalContext()
     iv.prec = 320
     wide = iv.mpf(x.numerator) / x.denominator
@@ -82,7 +99,10 @@ def test_a_mixture_is_a_law():
 
 @pytest.mark.parametrize("counts", [(0, 1), (3, 0, 2), (0, 0, 90), (150, 1, 49)])
 def test_mixtures_over_supports_by_products_and_by_stirling_agree(counts):
-    exact, series = log(supports_mixture(counts)), log_supports_mixture([Fraction(n) for n in counts])
+    exact, series = (
+        log(supports_mixture(counts)),
+        log_supports_mixture([Fraction(n) for n in counts]),
+    )
     assert max(exact.lo, series.lo) <= min(exact.hi, series.hi)
     assert series.width < Fraction(1, 2**190)
 
@@ -96,8 +116,9 @@ def test_gamma_of_a_third_is_known():
 
 @pytest.mark.parametrize("eps", [Fraction(1, 10**8), Fraction(1, 7), Fraction(3)])
 def test_worst_means_that_are_known_in_closed_form(eps):
-    """A fair coin: KL(1/2, p) = -log(4 p (1-p)) / 2, so p = (1 - sqrt(1 - exp(-2 eps))) / 2. A coin of which only heads
-    were seen: p = exp(-eps)."""
+    """A fair coin: KL(1/2, p) = -log(4 p (1-p)) / 2, so p = (1 - sqrt(1 - exp(-2 eps))) / 2. A coin
+    of which only heads were seen: p = exp(-eps).
+    """
     V = [between(0), between(1)]
     fair = worst_mean([HALF, HALF], V, between(eps))
     known = (between(1) - sqrt(between(1) - exp(between(-2 * eps)))) * HALF
@@ -108,8 +129,9 @@ def test_worst_means_that_are_known_in_closed_form(eps):
 
 
 def test_the_worst_mean_is_below_every_row_in_the_ball():
-    """500 rows near the edge of the ball, in it by exact arithmetic: none has a mean below the enclosure's lower end,
-    and the best of them is close to it."""
+    """500 rows near the edge of the ball, in it by exact arithmetic: none has a mean below the
+    enclosure's lower end, and the best of them is close to it.
+    """
     rng = np.random.default_rng(5)
     counts = [Fraction(4), Fraction(1), Fraction(0)]
     p_hat, V = [n / 5 for n in counts], [Fraction(1), Fraction(1, 4), Fraction(0)]
@@ -128,26 +150,36 @@ def test_the_worst_mean_is_below_every_row_in_the_ball():
     assert 0 <= nearest < Fraction(1, 20)
 
 
-# ---- mixtures -----------------------------------------------------------------------------------------------------
+# ---- mixtures ------------------------------------------------------------------------------------
 
 
 def rational_row(rng: np.random.Generator, size: int) -> Row:
-    parts = [Fraction(int(x)) for x in rng.integers(0, 9, size=size) + np.eye(size, dtype=int)[rng.integers(size)]]
+    parts = [
+        Fraction(int(x))
+        for x in rng.integers(0, 9, size=size) + np.eye(size, dtype=int)[rng.integers(size)]
+    ]
     return [x / sum(parts) for x in parts]
 
 
-def rational_world(rng: np.random.Generator, S: int, A: int, H: int) -> tuple[list, list, list, list]:
+def rational_world(
+    rng: np.random.Generator, S: int, A: int, H: int
+) -> tuple[list, list, list, list]:
     """P, r and two policies, all rational."""
     P = [[[rational_row(rng, S) for _ in range(A)] for _ in range(S)] for _ in range(H)]
-    r = [[[Fraction(int(x), 8) for x in rng.integers(0, 9, size=A)] for _ in range(S)] for _ in range(H)]
+    r = [
+        [[Fraction(int(x), 8) for x in rng.integers(0, 9, size=A)] for _ in range(S)]
+        for _ in range(H)
+    ]
     pi_b, pi_bar = ([[rational_row(rng, A) for _ in range(S)] for _ in range(H)] for _ in range(2))
     return P, r, pi_b, pi_bar
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_value_of_neighbours_mixed_is_linear_exactly(seed):
-    """For every h0 and rho: pi^{h0} and pi^{h0-1} differ at one step, and V of their step mixture is (1-rho) V + rho W.
-    pi^{H} and pi^{0} differ at all steps: there it is not, which is asserted, too."""
+    """For every h0 and rho: pi^{h0} and pi^{h0-1} differ at one step, and V of their step mixture
+    is (1-rho) V + rho W. pi^{H} and pi^{0} differ at all steps: there it is not, which is asserted,
+    too.
+    """
     rng = np.random.default_rng([seed, 1])
     S, A, H = (int(rng.integers(2, 4)) for _ in range(3))
     P, r, pi_b, pi_bar = rational_world(rng, S, A, H)
@@ -162,8 +194,10 @@ def test_the_value_of_neighbours_mixed_is_linear_exactly(seed):
 
 
 def test_mixing_two_steps_can_be_worth_less_than_both():
-    """The same action is needed twice: each policy keeps to one of them and earns 1, their step mixture earns 1/2.
-    A certificate that mixed lower values of policies apart at two steps would be wrong by a half."""
+    """The same action is needed twice: each policy keeps to one of them and earns 1, their step
+    mixture earns 1/2. A certificate that mixed lower values of policies apart at two steps would be
+    wrong by a half.
+    """
     one, none = Fraction(1), Fraction(0)
     P = [[[[none, one, none], [none, none, one]]] * 3, [[[one, none, none]] * 2] * 3]
     r = [[[none, none]] * 3, [[none, none], [one, none], [none, one]]]
@@ -172,7 +206,7 @@ def test_mixing_two_steps_can_be_worth_less_than_both():
     assert policy_value(P, r, step_mixture(first, second, HALF), 0) == HALF
 
 
-# ---- production against the twin ------------------------------------------------------------------------------------
+# ---- production against the twin -----------------------------------------------------------------
 
 
 def assert_agreement(case: Case) -> Seen:
@@ -212,10 +246,25 @@ def odd_cases(draw):
         return np.array(draw(st.lists(elements, min_size=size, max_size=size))).reshape(shape)
 
     count = st.one_of(st.integers(0, 3), st.sampled_from([0, 1, 10, 10**5, 10**9]))
-    share = st.one_of(st.sampled_from([0.0, 0.5, 1.0, 1e-300, 1.0 - 2.0**-53, 1e-9]), st.floats(0.0, 1.0))
+    share = st.one_of(
+        st.sampled_from([0.0, 0.5, 1.0, 1e-300, 1.0 - 2.0**-53, 1e-9]), st.floats(0.0, 1.0)
+    )
     n_sas = array((rows, S, A, S), count).astype(np.int64)
-    kind = draw(st.sampled_from(["known", "known", "by next state", "unknown"])) if family != "Bernstein" else "known"
-    task = Task(H, S, A, draw(st.sampled_from([0.05, 0.5, 1e-6, 0.99])), pooled, n_sas, None, start=np.eye(S)[0])
+    kind = (
+        draw(st.sampled_from(["known", "known", "by next state", "unknown"]))
+        if family != "Bernstein"
+        else "known"
+    )
+    task = Task(
+        H,
+        S,
+        A,
+        draw(st.sampled_from([0.05, 0.5, 1e-6, 0.99])),
+        pooled,
+        n_sas,
+        None,
+        start=np.eye(S)[0],
+    )
     if family != "Bernstein" and draw(st.booleans()):
         task = replace(task, start=None, n_start=array((S,), count).astype(np.int64))
     if kind == "by next state":
@@ -228,8 +277,12 @@ def odd_cases(draw):
             played = played + array((rows, S, A), count).astype(np.int64)
         sums = np.floor(array((rows, S, A), share) * played * 2.0**20).astype(np.int64)
         inner = some_between(sums, played, draw(st.sampled_from([0.0, 0.5, 1.0])))
-        task = replace(task, unknown=np.ones((H, S, A), dtype=bool), played=played, x_sa=sums, z_sa=inner)
-    weights = array((H, S, A), st.integers(0, 3)) + np.eye(A, dtype=int)[draw(st.integers(0, A - 1))]
+        task = replace(
+            task, unknown=np.ones((H, S, A), dtype=bool), played=played, x_sa=sums, z_sa=inner
+        )
+    weights = (
+        array((H, S, A), st.integers(0, 3)) + np.eye(A, dtype=int)[draw(st.integers(0, A - 1))]
+    )
     case = Case(task, weights / weights.sum(axis=-1, keepdims=True), learner, family, 0.0)
     if draw(st.integers(0, 7)) == 0:
         return replace(case, max_loss=draw(st.sampled_from([0.01, 0.5, 0.99])))
@@ -240,25 +293,33 @@ def odd_cases(draw):
 HEALTH = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
-@settings(max_examples=80, derandomize=True, database=None, deadline=None, suppress_health_check=HEALTH)
+@settings(
+    max_examples=80, derandomize=True, database=None, deadline=None, suppress_health_check=HEALTH
+)
 @given(odd_cases())
 def test_odd_cases(case):
     assert_agreement(case)
 
 
 @pytest.mark.full
-@settings(max_examples=2000, derandomize=True, database=None, deadline=None, suppress_health_check=HEALTH)
+@settings(
+    max_examples=2000, derandomize=True, database=None, deadline=None, suppress_health_check=HEALTH
+)
 @given(odd_cases())
 def test_more_odd_cases(case):
     assert_agreement(case)
 
 
-# ---- at the edges -----------------------------------------------------------------------------------------------
+# ---- at the edges --------------------------------------------------------------------------------
 
 
-def by_hand(learner="StepMix", family="KL(full)", S=2, A=2, H=2, visits=(900, 3), late=(0.9, 0.1), floor=0.0) -> Case:
-    """Action 0 was tried much and leads to state 0 where the last step pays `late`; action 1 was tried little. Earlier
-    steps pay nothing for action 0 and 0.05 for action 1. The baseline mostly takes action 0."""
+def by_hand(
+    learner="StepMix", family="KL(full)", S=2, A=2, H=2, visits=(900, 3), late=(0.9, 0.1), floor=0.0
+) -> Case:
+    """Action 0 was tried much and leads to state 0 where the last step pays `late`; action 1 was
+    tried little. Earlier steps pay nothing for action 0 and 0.05 for action 1. The baseline mostly
+    takes action 0.
+    """
     n_sas = np.zeros((H, S, A, S), dtype=np.int64)
     for a in range(A):
         n_sas[:, :, a, 0] = visits[min(a, 1)]
@@ -282,7 +343,9 @@ KINDS = [*((family, (900, 3)) for family in PRIORS), ("Bernstein", MANY_VISITS)]
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize(("family", "visits"), KINDS)
 def test_a_floor_at_a_candidate_and_an_ulp_beside_it(learner, family, visits):
-    """At it the candidate itself is played, an ulp above it no longer, and with nothing left the baseline on trust."""
+    """At it the candidate itself is played, an ulp above it no longer, and with nothing left the
+    baseline on trust.
+    """
     case = by_hand(learner, family, visits=visits)
     L = candidates_of(case)
     assert L[0] < L[-1]
@@ -332,7 +395,9 @@ def test_all_candidates_equal(learner, family):
     assert max(L) - min(L) < 1e-10
     assert assert_agreement(replace(case, floor=min(L))).source == "optimistic"
     assert assert_agreement(replace(case, floor=max(L))).rho in (0.0, 1.0)
-    assert assert_agreement(replace(case, floor=float(np.nextafter(max(L), 9.0)))).source == "baseline"
+    assert (
+        assert_agreement(replace(case, floor=float(np.nextafter(max(L), 9.0)))).source == "baseline"
+    )
 
 
 def test_of_equal_actions_the_first_is_taken():
@@ -345,7 +410,9 @@ def test_of_equal_actions_the_first_is_taken():
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("lead", [0.0, 2.0**-53, 1e-15, 1e-13, 1e-12, 3e-12, 1e-9])
 def test_near_ties(family, lead):
-    """Two actions apart by a little: either may be the optimistic one where that is less than values are exact to."""
+    """Two actions apart by a little: either may be the optimistic one where that is less than
+    values are exact to.
+    """
     case = by_hand(family=family, visits=(40, 40))
     r = np.full((2, 2, 2), 0.5)
     r[..., 1] += lead
@@ -365,7 +432,7 @@ def test_one_possible_next_state(family):
     assert seen.candidates[0] == 0.9 == seen.upper
 
 
-# ---- controls -----------------------------------------------------------------------------------------------------
+# ---- controls ------------------------------------------------------------------------------------
 
 
 def sample(count: int, wanted: str) -> list[Case]:
@@ -381,20 +448,25 @@ def sample(count: int, wanted: str) -> list[Case]:
 
 @pytest.mark.parametrize("wanted", ["KL", "Bernstein"])
 def test_control_a_bonus_one_millionth_too_small(wanted):
-    """Where it moves a candidate at all, it is caught as too high in 8 of 10 cases or more; in the others the candidate
-    moves by less than the margin that production takes off."""
+    """Where it moves a candidate at all, it is caught as too high in 8 of 10 cases or more; in the
+    others the candidate moves by less than the margin that production takes off.
+    """
     moved = caught = 0
     for case in sample(60, wanted):
         small = plan_of(case, scale=0.999999)
         if small.candidates != plan_of(case).candidates:
             moved += 1
-            caught += any("above the exact lower" in sentence for sentence in complaints(case, small))
+            caught += any(
+                "above the exact lower" in sentence for sentence in complaints(case, small)
+            )
     assert moved >= 15
     assert caught >= 0.8 * moved
 
 
 def test_control_candidates_too_high():
-    """1e-11 H is caught in every case, 1e-12 H wherever nothing was taken off: with rewards alone, in one step."""
+    """1e-11 H is caught in every case, 1e-12 H wherever nothing was taken off: with rewards
+    alone, in one step.
+    """
     for case in sample(20, "KL"):
         if case.task.n_sas.max() > 10**4:
             continue
@@ -411,8 +483,9 @@ def test_control_candidates_too_high():
 
 
 def test_control_rho_an_ulp_too_large():
-    """Production shrinks rho by at least 5 ulp. The first float beyond the exact ratio is caught in every mixture; the
-    last one before it is not wrong, and not caught."""
+    """Production shrinks rho by at least 5 ulp. The first float beyond the exact ratio is caught in
+    every mixture; the last one before it is not wrong, and not caught.
+    """
     seen_mixtures = 0
     for case in sample(120, "KL"):
         seen = plan_of(case)
@@ -427,8 +500,12 @@ def test_control_rho_an_ulp_too_large():
             beyond = float(np.nextafter(beyond, 2.0))
         before = float(np.nextafter(beyond, 0.0))
         twin = case.twin()
-        assert any("takes the mixture" in s for s in complaints(case, seen._replace(rho=beyond), twin))
-        assert not any("takes the mixture" in s for s in complaints(case, seen._replace(rho=before), twin))
+        assert any(
+            "takes the mixture" in s for s in complaints(case, seen._replace(rho=beyond), twin)
+        )
+        assert not any(
+            "takes the mixture" in s for s in complaints(case, seen._replace(rho=before), twin)
+        )
         assert seen.rho <= before
     assert seen_mixtures >= 10
 
@@ -442,7 +519,9 @@ class AsPrinted(Literal):
 
 
 def test_control_the_paper_as_printed():
-    """With Q_up for Q_low the twin's lower values are upper ones, and production is found far below them."""
+    """With Q_up for Q_low the twin's lower values are upper ones, and production is found far
+    below them.
+    """
     case = by_hand(family="Bernstein", visits=MANY_VISITS)
     delta_prime = Fraction(case.task.delta) / 9  # 3 (H+1)
     seen = plan_of(case)
@@ -452,7 +531,9 @@ def test_control_the_paper_as_printed():
 
 
 def test_control_a_delta_that_is_not_divided():
-    """A twin with delta in place of delta' has less to add, so production is found too low; and the other way round."""
+    """A twin with delta in place of delta' has less to add, so production is found too low; and
+    the other way round.
+    """
     case = by_hand(family="Bernstein", visits=MANY_VISITS)
     seen = plan_of(case)
     for parts, word in ((1, "below"), (90, "above")):
@@ -468,7 +549,9 @@ def test_control_a_wrong_policy_and_a_wrong_step():
     case = replace(case, floor=(L[c] + L[c - 1]) / 2)
     seen = plan_of(case)
     assert 0.0 < seen.rho < 1.0 and complaints(case, seen) == []
-    assert any("not the mixture" in s for s in complaints(case, seen._replace(policy=seen.policy[::-1])))
+    assert any(
+        "not the mixture" in s for s in complaints(case, seen._replace(policy=seen.policy[::-1]))
+    )
     later = seen._replace(h=seen.h - 1)
     assert any("boldest candidate" in s for s in complaints(case, later))
 
@@ -485,4 +568,6 @@ def test_control_another_share_of_delta_is_seen():
     """Balls with twice their share of delta, as if half of them had been forgotten in the union."""
     case = by_hand(visits=(900, 3))
     bolder = replace(case, task=replace(case.task, delta=case.task.delta * 2))
-    assert any("above the exact lower" in sentence for sentence in complaints(case, plan_of(bolder)))
+    assert any(
+        "above the exact lower" in sentence for sentence in complaints(case, plan_of(bolder))
+    )

@@ -1,9 +1,10 @@
 """The twin: StepMix, EpsMix and StepNoMix once more, plainly and in exact arithmetic.
 
-Written from the paper (Li et al. 2023) and the statement in docs/certificates.md alone; it shares no line with
-src/surefoot. Every number that comes out is an enclosure: the exact value of the formula lies between lo and hi, which
-are about 1e-20 apart or closer. What goes in are floats, read as the rationals that they are; policies are read
-as distributions: their rows are divided by their exact sums.
+Written from the paper (Li et al. 2023) and the statement in docs/certificates.md alone; it shares
+no line with src/surefoot. Every number that comes out is an enclosure: the exact value of the
+formula lies between lo and hi, which are about 1e-20 apart or closer. What goes in are floats, read
+as the rationals that they are; policies are read as distributions: their rows are divided by their
+exact sums.
 """
 
 import math
@@ -42,7 +43,9 @@ Values = list[Between]  # V[s]
 
 @dataclass(frozen=True)
 class Task:
-    """What a learner is told and has counted. Arrays have all H steps, counts one row when pooled."""
+    """What a learner is told and has counted. Arrays have all H steps, counts one row when
+    pooled.
+    """
 
     H: int
     S: int
@@ -53,7 +56,9 @@ class Task:
     r: np.ndarray | None  # (H, S, A)
     r_next: np.ndarray | None = None  # (H, S, A, S) instead of r
     unknown: np.ndarray | None = None  # (H, S, A): where rewards are unknown
-    played: np.ndarray | None = None  # (H or 1, S, A): visits of all steps, where rewards are unknown
+    played: np.ndarray | None = (
+        None  # (H or 1, S, A): visits of all steps, where rewards are unknown
+    )
     x_sa: np.ndarray | None = None  # (H or 1, S, A)
     z_sa: np.ndarray | None = None  # (H or 1, S, A)
     support: np.ndarray | None = None  # (H, S, A, S)
@@ -90,7 +95,10 @@ def splice(pi_b: Policy, pi_bar: Policy, h0: int) -> Policy:
 def step_mixture(first: Policy, second: Policy, rho: Fraction) -> Policy:
     """(1-rho) first + rho second at every step."""
     return [
-        [[(1 - rho) * x + rho * y for x, y in zip(*rows, strict=True)] for rows in zip(*steps, strict=True)]
+        [
+            [(1 - rho) * x + rho * y for x, y in zip(*rows, strict=True)]
+            for rows in zip(*steps, strict=True)
+        ]
         for steps in zip(first, second, strict=True)
     ]
 
@@ -100,7 +108,7 @@ def mean(weights: Row, values: Sequence[Between]) -> Between:
     return total([v * w for w, v in zip(weights, values, strict=True) if w])
 
 
-# ---- sharp certificates -----------------------------------------------------------------------------------------
+# ---- sharp certificates --------------------------------------------------------------------------
 
 
 class Ball(NamedTuple):
@@ -126,13 +134,19 @@ def radius(counts: Sequence[Fraction], alpha: Fraction | None, delta_0: Fraction
         most = log(likelihood / m / delta_0)
     else:
         likelihood = total([log(x / n) * x for x in counts if x])
-        log_m = log_supports_mixture(counts) if alpha is None else log_dirichlet_mixture(counts, alpha)
+        log_m = (
+            log_supports_mixture(counts) if alpha is None else log_dirichlet_mixture(counts, alpha)
+        )
         most = likelihood - log_m - log(delta_0)
     return (most * (1 / n)).rounded()
 
 
-def ball(counts: Sequence[Fraction], states: list[int], alpha: Fraction | None, delta_0: Fraction) -> Ball:
-    """The ball of these counts. The prior is Dirichlet(alpha), or without alpha a mixture over unknown supports."""
+def ball(
+    counts: Sequence[Fraction], states: list[int], alpha: Fraction | None, delta_0: Fraction
+) -> Ball:
+    """The ball of these counts. The prior is Dirichlet(alpha), or without alpha a mixture over
+    unknown supports.
+    """
     n = sum(counts, Fraction(0))
     p_hat = [x / n for x in counts] if n else [Fraction(1, len(states))] * len(states)
     return Ball(states, p_hat, radius(counts, alpha, delta_0))
@@ -143,16 +157,19 @@ def worst_mean(p_hat: Row, values: Sequence[Between], eps: Between | None) -> Be
 
     With d_i = V_i - min V, t >= 0 and lam = exp(-eps + sum_i p_hat_i log(d_i + t)):
     - from below: the dual value min V + lam - t, for ANY t;
-    - from above: p_i = lam p_hat_i / (d_i + t) has KL(p_hat, p) = eps. If its sum is at most 1, what is missing may be
+    - from above: p_i = lam p_hat_i / (d_i + t) has KL(p_hat, p) = eps. If its sum is at most 1,
+      what is missing may be
       given to the least V without leaving the ball, and the mean of V is min V + sum_i p_i d_i.
-    Both meet where that sum is 1. Of values that are enclosures the lower ends are taken, and the largest width added
-    above: the least mean grows with V, and by no more than V does.
+    Both meet where that sum is 1. Of values that are enclosures the lower ends are taken, and the
+    largest width added above: the least mean grows with V, and by no more than V does.
     """
     low = [v.lo for v in values]
     least, slack = min(low), max(v.width for v in values)
     seen = [(p, x - least) for p, x in zip(p_hat, low, strict=True) if p]
     widest = max(low) - least
-    if eps is None or all(d == 0 for _, d in seen):  # nothing seen, or only the worst: it may be all there is
+    if eps is None or all(
+        d == 0 for _, d in seen
+    ):  # nothing seen, or only the worst: it may be all there is
         return Between(least, least + slack)
     if widest < Fraction(1, 2**150):
         return Between(least, least + widest + slack)
@@ -177,7 +194,9 @@ def worst_mean(p_hat: Row, values: Sequence[Between], eps: Between | None) -> Be
     return Between(max(least, least + lam.lo - t), min(above, max(low)) + slack).rounded()
 
 
-def stationary_point(seen: list[tuple[Fraction, Fraction]], widest: Fraction, eps: Between) -> Fraction:
+def stationary_point(
+    seen: list[tuple[Fraction, Fraction]], widest: Fraction, eps: Between
+) -> Fraction:
     """About the t where the tilted row sums to 1. Nothing rests on it: any t gives valid bounds.
 
     With t <= widest / expm1(eps), in floats first and then, from there, with 260 bits.
@@ -193,11 +212,19 @@ def stationary_point(seen: list[tuple[Fraction, Fraction]], widest: Fraction, ep
 
 
 def newton(
-    rows: list[tuple], radius: float, u: float, ends: tuple[float, float], functions: tuple[Callable, ...], step: float
+    rows: list[tuple],
+    radius: float,
+    u: float,
+    ends: tuple[float, float],
+    functions: tuple[Callable, ...],
+    step: float,
 ) -> float:
     """The root u = log t of the logarithm of that sum, which with x_i = d_i / (d_i + t) is
-        f = -eps + sum_i p_i log(1 + d_i / t) + log sum_i p_i (1 - x_i),   f' = -Var_p(x) / sum_i p_i (1 - x_i) < 0,
-    by Newton's steps between two ends until they are small; halving where a step would leave the ends."""
+        f = -eps + sum_i p_i log(1 + d_i / t) + log sum_i p_i (1 - x_i),
+        f' = -Var_p(x) / sum_i p_i (1 - x_i) < 0,
+    by Newton's steps between two ends until they are small; halving where a step would leave the
+    ends.
+    """
     left, right = ends
     exp, log, log1p = functions
     for _ in range(200):
@@ -222,7 +249,9 @@ def best_mean(p_hat: Row, values: Sequence[Between], eps: Between | None) -> Bet
 # ---- unknown rewards: a coin, and bets beside it
 
 STAKES = [Fraction(x, 128) for x in (124, 96, 48, 16, 4, 1)]
-WEIGHTS = [Fraction(x, 128) for x in (3, 3, 3, 3, 2, 2)]  # 1/8 in all; 1/8 is for the other side, 3/4 for the coin
+WEIGHTS = [
+    Fraction(x, 128) for x in (3, 3, 3, 3, 2, 2)
+]  # 1/8 in all; 1/8 is for the other side, 3/4 for the coin
 
 
 def mean_ends(n: Fraction, X: Fraction, Z: Fraction, delta_0: Fraction) -> tuple[Between, Between]:
@@ -233,7 +262,9 @@ def mean_ends(n: Fraction, X: Fraction, Z: Fraction, delta_0: Fraction) -> tuple
 
 
 def lower_end(n: Fraction, X: Fraction, Z: Fraction, delta_0: Fraction) -> Between:
-    """The m at which 3/4 coin + sum_j w_j W_j = 1/delta_0: it falls in m. Guessed with 260 bits, and then enclosed."""
+    """The m at which 3/4 coin + sum_j w_j W_j = 1/delta_0: it falls in m. Guessed with 260 bits,
+    and then enclosed.
+    """
     if X == 0:
         return ZERO
     tails, least = n - X, log_dirichlet_mixture([n - X, X], Fraction(1, 2)) + log(delta_0)
@@ -249,10 +280,15 @@ def lower_end(n: Fraction, X: Fraction, Z: Fraction, delta_0: Fraction) -> Betwe
             parts.append(exp((log(delta_0) + theta * (X * u - n) - c * square).rounded()) * weight)
         return getattr(total(parts), end)
 
-    guess, wide = Fraction(about_lower_end(float(n), float(X), float(Z), float(delta_0))), Fraction(1, 2**44)
+    guess, wide = (
+        Fraction(about_lower_end(float(n), float(X), float(Z), float(delta_0))),
+        Fraction(1, 2**44),
+    )
     while True:
         below, above = max(Fraction(0), guess - wide), min(X / n, guess + wide)
-        if (below == 0 or average(below, "lo") >= 1) and (above == X / n or average(above, "hi") < 1):
+        if (below == 0 or average(below, "lo") >= 1) and (
+            above == X / n or average(above, "hi") < 1
+        ):
             break
         wide *= 2**8
     while above - below > Fraction(1, 2**64):
@@ -268,7 +304,13 @@ def lower_end(n: Fraction, X: Fraction, Z: Fraction, delta_0: Fraction) -> Betwe
 
 def about_lower_end(n: float, X: float, Z: float, delta_0: float) -> float:
     """The same m in floats, by bisection. Nothing rests on it."""
-    coin = math.lgamma(X + 0.5) + math.lgamma(n - X + 0.5) - math.log(math.pi) - math.lgamma(n + 1) + math.log(0.75)
+    coin = (
+        math.lgamma(X + 0.5)
+        + math.lgamma(n - X + 0.5)
+        - math.log(math.pi)
+        - math.lgamma(n + 1)
+        + math.log(0.75)
+    )
     below, above = 0.0, X / n
     for _ in range(80):
         m = (below + above) / 2
@@ -278,7 +320,9 @@ def about_lower_end(n: float, X: float, Z: float, delta_0: float) -> float:
         for theta, weight in zip(map(float, STAKES), map(float, WEIGHTS), strict=True):
             c = -math.log1p(-theta) - theta
             u = min(1 / m, (theta / (2 * c) + 1) * X / (X - Z))
-            logs.append(math.log(weight) + theta * (X * u - n) - c * ((X - Z) * u * u - 2 * X * u + n))
+            logs.append(
+                math.log(weight) + theta * (X * u - n) - c * ((X - Z) * u * u - 2 * X * u + n)
+            )
         found = max(logs) + math.log(sum(math.exp(x - max(logs)) for x in logs))
         below, above = (m, above) if found >= -math.log(delta_0) else (below, m)
     return below
@@ -288,12 +332,16 @@ class Sharp:
     """KL certificates of one task."""
 
     def __init__(self, task: Task, alpha: Fraction | None) -> None:
-        """Every ball has the same share of delta; by a mask a pair with one possible next state needs none."""
+        """Every ball has the same share of delta; by a mask a pair with one possible next state
+        needs none.
+        """
         self.task = task
         H, S, A = task.H, task.S, task.A
         rows = 1 if task.pooled else H
         pairs = [(h, s, a) for h in range(rows) for s in range(S) for a in range(A)]
-        self.events = sum(task.support is None or len(task.next_states(*pair)) > 1 for pair in pairs)
+        self.events = sum(
+            task.support is None or len(task.next_states(*pair)) > 1 for pair in pairs
+        )
         self.events += sum(task.is_unknown(*pair) for pair in pairs) + (task.start is None)
         self.events = max(1, self.events)
         delta_0 = Fraction(task.delta) / self.events
@@ -307,7 +355,9 @@ class Sharp:
                 n = Fraction(int(task.played[h, s, a]))
                 self.means[h, s, a] = mean_ends(n, X, Z, delta_0)
         if task.start is None:
-            self.first = ball([Fraction(int(n)) for n in task.n_start], list(range(S)), alpha, delta_0)
+            self.first = ball(
+                [Fraction(int(n)) for n in task.n_start], list(range(S)), alpha, delta_0
+            )
 
     def _after(self, h: int, s: int, a: int, V: Values) -> Values:
         """What may come: V, and rewards by next state."""
@@ -325,8 +375,9 @@ class Sharp:
         return found if self.task.r is None else found + Fraction(float(self.task.r[h, s, a]))
 
     def Q_up(self, h: int, s: int, a: int, V: Values) -> Between:
-        """Likewise with the best mean. Rewards were rounded down by up to 2^-20 each before they were summed, so their
-        mean may be that much larger than its upper end."""
+        """Likewise with the best mean. Rewards were rounded down by up to 2^-20 each before they
+        were summed, so their mean may be that much larger than its upper end.
+        """
         pair = (self.task.row(h), s, a)
         found = best_mean(self.balls[pair].p_hat, self._after(h, s, a, V), self.balls[pair].eps)
         if self.task.is_unknown(h, s, a):
@@ -335,14 +386,18 @@ class Sharp:
         return found if self.task.r is None else found + Fraction(float(self.task.r[h, s, a]))
 
     def at_start(self, V: Values, extreme: Callable[..., Between] = worst_mean) -> Between:
-        """The value averaged over the first state, or its extreme mean where that law is unknown."""
+        """The value averaged over the first state, or its extreme mean where that law is
+        unknown.
+        """
         if self.task.start is None:
             return extreme(self.first.p_hat, V, self.first.eps)
         weights = [Fraction(float(x)) for x in self.task.start]
         return mean([w / sum(weights) for w in weights], V)
 
     def _step(self, h: int, rule: list[Row], V: Values) -> Values:
-        """V_low[h](s) = sum_a pi_h(a|s) Q_low_h(s,a). At the first step only where episodes start."""
+        """V_low[h](s) = sum_a pi_h(a|s) Q_low_h(s,a). At the first step only where episodes
+        start.
+        """
         return [
             total([self.Q_low(h, s, a, V) * w for a, w in enumerate(rule[s]) if w]).rounded()
             if h or self.task.begins(s)
@@ -358,7 +413,9 @@ class Sharp:
         return self.at_start(V)
 
     def candidates(self, pi_b: Policy, pi_bar: Policy, splices: Sequence[int]) -> list[Between]:
-        """L(h0) of pi^{h0}, boldest first. From row h0 on it is pi_bar that counts: those values are computed once."""
+        """L(h0) of pi^{h0}, boldest first. From row h0 on it is pi_bar that counts: those values
+        are computed once.
+        """
         H = self.task.H
         tail = {H: [ZERO] * self.task.S}
         for h in reversed(range(H)):
@@ -376,13 +433,17 @@ class Sharp:
         V = [ZERO] * self.task.S
         for h in reversed(range(self.task.H)):
             V = [
-                total([self.Q_up(h, s, a, V) * w for a, w in enumerate(policy[h][s]) if w]).rounded()
+                total(
+                    [self.Q_up(h, s, a, V) * w for a, w in enumerate(policy[h][s]) if w]
+                ).rounded()
                 for s in range(self.task.S)
             ]
         return self.at_start(V, best_mean)
 
     def optimist(self, pi_bar: Policy) -> tuple[list[list[list[Between]]], Between]:
-        """Q_up[h][s][a] and the upper value. V_up is the largest Q_up, whichever action pi_bar takes."""
+        """Q_up[h][s][a] and the upper value. V_up is the largest Q_up, whichever action pi_bar
+        takes.
+        """
         task, V, tables = self.task, [ZERO] * self.task.S, []
         for h in reversed(range(task.H)):
             Q = [[self.Q_up(h, s, a, V) for a in range(task.A)] for s in range(task.S)]
@@ -391,11 +452,13 @@ class Sharp:
         return tables[::-1], self.at_start(V, best_mean)
 
 
-# ---- the paper's bounds -----------------------------------------------------------------------------------------
+# ---- the paper's bounds --------------------------------------------------------------------------
 
 
 class Literal:
-    """The paper's bounds (Eq. q, ucbQ, lcbQ) of one task: rewards r(s,a), one start; a mask is not used."""
+    """The paper's bounds (Eq. q, ucbQ, lcbQ) of one task: rewards r(s,a), one start; a mask is
+    not used.
+    """
 
     def __init__(self, task: Task, delta_prime: Fraction) -> None:
         self.task = task
@@ -403,8 +466,9 @@ class Literal:
         self.base = log(task.S * task.A * task.H / delta_prime)
 
     def Q(self, h: int, s: int, a: int, V_up: Values, V_low: Values) -> tuple[Between, Between]:
-        """Q_up  = min(H, r + 3 sqrt(Var V_up beta*/n) + 14 H^2 beta/n + (1/H) p_hat(V_up - V_low) + p_hat V_up)
-        Q_low = max(0, r - 3 sqrt(Var V_up beta*/n) - 22 H^2 beta/n - (2/H) p_hat(V_up - V_low) + p_hat V_low)
+        """Q_up  = min(H, r + 3 sqrt(Var V_up beta*/n) + 14 H^2 beta/n + (1/H) p_hat(V_up - V_low) +
+        p_hat V_up) Q_low = max(0, r - 3 sqrt(Var V_up beta*/n) - 22 H^2 beta/n - (2/H) p_hat(V_up -
+        V_low) + p_hat V_low)
         """
         task, H = self.task, self.task.H
         counts = [int(x) for x in task.n_sas[task.row(h), s, a]]
@@ -415,18 +479,27 @@ class Literal:
         grows = log(Fraction(8 * (n + 1))) + 1  # log(8 e (n+1))
         beta, beta_star = self.base + grows * task.S, self.base + grows
         centre, low = mean(p_hat, V_up), mean(p_hat, V_low)
-        variance = total([(v - centre) * (v - centre) * p for p, v in zip(p_hat, V_up, strict=True)])
+        variance = total(
+            [(v - centre) * (v - centre) * p for p, v in zip(p_hat, V_up, strict=True)]
+        )
         variance = Between(max(Fraction(0), variance.lo), variance.hi)
         bonus = sqrt(variance * beta_star * Fraction(9, n))
         r = Fraction(float(task.r[h, s, a]))
         Q_up = bonus + beta * Fraction(14 * H * H, n) + (centre - low) * Fraction(1, H) + centre + r
         Q_low = low + r - bonus - beta * Fraction(22 * H * H, n) - (centre - low) * Fraction(2, H)
-        return Between(min(Q_up.lo, Fraction(H)), min(Q_up.hi, Fraction(H))).rounded(), largest([Q_low, ZERO]).rounded()
+        return Between(min(Q_up.lo, Fraction(H)), min(Q_up.hi, Fraction(H))).rounded(), largest(
+            [Q_low, ZERO]
+        ).rounded()
 
     def _step(self, h: int, rule: list[Row], V_up: Values, V_low: Values) -> tuple[Values, Values]:
-        """PolicyEva: V_up(s) = sum_a pi(a|s) Q_up(s,a), V_low likewise with Q_low. At the first step only in s_1."""
+        """PolicyEva: V_up(s) = sum_a pi(a|s) Q_up(s,a), V_low likewise with Q_low. At the first
+        step only in s_1.
+        """
         both = [
-            self.average(row, [self.Q(h, s, a, V_up, V_low) if w else (ZERO, ZERO) for a, w in enumerate(row)])
+            self.average(
+                row,
+                [self.Q(h, s, a, V_up, V_low) if w else (ZERO, ZERO) for a, w in enumerate(row)],
+            )
             if h or s == self.s1
             else (ZERO, ZERO)
             for s, row in enumerate(rule)
@@ -456,12 +529,14 @@ class Literal:
         task, tables = self.task, []
         V_up = V_low = [ZERO] * task.S
         for h in reversed(range(task.H)):
-            tables.append([[self.Q(h, s, a, V_up, V_low)[0] for a in range(task.A)] for s in range(task.S)])
+            tables.append(
+                [[self.Q(h, s, a, V_up, V_low)[0] for a in range(task.A)] for s in range(task.S)]
+            )
             V_up, V_low = self._step(h, pi_bar[h], V_up, V_low)
         return tables[::-1], V_up[self.s1]
 
 
-# ---- plans ------------------------------------------------------------------------------------------------------
+# ---- plans ---------------------------------------------------------------------------------------
 
 
 def parts_of(learner: str, H: int) -> int:

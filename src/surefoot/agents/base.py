@@ -26,9 +26,11 @@ from surefoot.model.problem import Problem
 
 @runtime_checkable
 class Agent(Protocol):
-    """What `simulate`, `learn` and `Learner` ask of an agent: it plans from counts, and from nothing else.
+    """What `simulate`, `learn` and `Learner` ask of an agent: it plans from counts, and from
+    nothing else.
 
-    An agent that draws at random takes `plan(counts, rng)`; one that does not plan before every episode has `replan`.
+    An agent that draws at random takes `plan(counts, rng)`; one that does not plan before every
+    episode has `replan`.
     """
 
     @property
@@ -87,15 +89,19 @@ class CountingAgent(FrozenRecord, ABC):
 
     @abstractmethod
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """Return the plan of the next episode. It depends on the counts, and on what is drawn from rng, alone."""
+        """Return the plan of the next episode. It depends on the counts, and on what is drawn
+        from rng, alone.
+        """
 
     def next_plan(self, counts: Counts, rng: np.random.Generator) -> Plan:
-        """Return the plan of the next episode; an agent that draws at random is given the generator."""
+        """Return the plan of the next episode; an agent that draws at random is given the
+        generator.
+        """
         plan = self.plan(counts, rng) if self.takes_rng else self.plan(counts)
         if not isinstance(plan, Plan):
             raise InvalidSetting(
-                f"The plan of {type(self.as_given).__name__} is a {type(plan).__name__}, expected an sf.Plan: "
-                "sf.Plan.plain(policy) for a policy of which nothing is proved."
+                f"The plan of {type(self.as_given).__name__} is a {type(plan).__name__}, expected "
+                "an sf.Plan: sf.Plan.plain(policy) for a policy of which nothing is proved."
             )
         return plan
 
@@ -110,7 +116,9 @@ class CountingAgent(FrozenRecord, ABC):
         return self.replan_share > 0.0
 
     def continue_plan(self, plan: Plan, counts: Counts) -> Plan | None:
-        """Return what follows a plan after its `max_episodes` without being computed again; None: replan."""
+        """Return what follows a plan after its `max_episodes` without being computed again;
+        None: replan.
+        """
         return None
 
     @property
@@ -120,7 +128,9 @@ class CountingAgent(FrozenRecord, ABC):
 
     @property
     def plays_baseline(self) -> bool:
-        """Has it a baseline whose value matters: one that keeps a floor, or costs within a budget?"""
+        """Has it a baseline whose value matters: one that keeps a floor, or costs within a
+        budget?
+        """
         return self.floor is not None or self.cost_budget is not None
 
     @property
@@ -130,7 +140,9 @@ class CountingAgent(FrozenRecord, ABC):
 
     @property
     def asserted(self) -> float | None:
-        """The value of the baseline, at least, as asserted by the user, where safety rests on it."""
+        """The value of the baseline, at least, as asserted by the user, where safety rests on
+        it.
+        """
         return None
 
     @property
@@ -154,16 +166,24 @@ class CountingAgent(FrozenRecord, ABC):
     def with_user_units(self, plan: Plan) -> Plan:
         """Return a plan with rescaled values as one in the user's units."""
         units = self.problem.units
-        return plan.in_units(units, self.floor if isinstance(self.floor, float) else None) if units.own else plan
+        return (
+            plan.in_units(units, self.floor if isinstance(self.floor, float) else None)
+            if units.own
+            else plan
+        )
 
     def floor_value(self, baseline: float | None) -> float | None:
-        """Return the floor, rescaled; a relative one is known only where the baseline's rescaled value is."""
+        """Return the floor, rescaled; a relative one is known only where the baseline's rescaled
+        value is.
+        """
         if isinstance(self.floor, BaselineFloor):
             return None if baseline is None else self.floor.of(baseline, self.problem)
         return None if self.floor is None else self.level
 
     def promise_for(self, floor: float | None, own: float | None) -> Promise:
-        """Return the promise where violations of `floor` are counted; `own` is the agent's own. Both are rescaled."""
+        """Return the promise where violations of `floor` are counted; `own` is the agent's own.
+        Both are rescaled.
+        """
         promise = promise_of(self)
         if self.cost_budget is not None and floor is not None:
             return promise.for_another_floor(f"costs within {self.cost_budget.budget:g}")
@@ -176,7 +196,11 @@ class CountingAgent(FrozenRecord, ABC):
         """The floor for people, with the name of its units; of an agent that has one."""
         assert self.floor is not None
         units = self.problem.units
-        return self.floor.text(units) if isinstance(self.floor, BaselineFloor) else units.amount(float(self.floor))
+        return (
+            self.floor.text(units)
+            if isinstance(self.floor, BaselineFloor)
+            else units.amount(float(self.floor))
+        )
 
     @property
     def most_episodes(self) -> int | None:
@@ -189,7 +213,9 @@ class CountingAgent(FrozenRecord, ABC):
         return None
 
     def starting_counts(self, counts: Counts | None, episodes: int) -> Counts:
-        """Return the counts that a run of so many episodes starts from: a copy of those given, or zeros."""
+        """Return the counts that a run of so many episodes starts from: a copy of those given,
+        or zeros.
+        """
         given = Counts.zeros(self.problem, self.pooled) if counts is None else counts
         self.check_counts(given)
         require_claimed(given)
@@ -207,7 +233,9 @@ class CountingAgent(FrozenRecord, ABC):
         self._take_returns(counts)
 
     def _take_returns(self, counts: Counts) -> None:
-        """Claim counts to go on from. Returns that nobody claimed are no evidence, and do not become its baseline's."""
+        """Claim counts to go on from. Returns that nobody claimed are no evidence, and do not
+        become its baseline's.
+        """
         if counts.returns_of is None and counts.baseline_returns[0]:
             counts.drop_returns()
             counts.planned = None
@@ -218,8 +246,10 @@ class CountingAgent(FrozenRecord, ABC):
         check_counts(counts, self.problem, self.pooled)
         if counts.logged and self.problem.unseen_state is not None:
             raise InvalidCounts(
-                "The states of this log were not declared: its counts leave room for others, so nothing can be added "
-                'to them. Declare the states, count_log(..., states=[...]) or states="as logged", or begin without '
+                "The states of this log were not declared: its counts leave room for others, so "
+                "nothing can be added "
+                'to them. Declare the states, count_log(..., states=[...]) or states="as logged", '
+                "or begin without "
                 "these counts: the certificate of a baseline that was learnt from them holds."
             )
         check_flow(counts)
@@ -231,7 +261,8 @@ class CountingAgent(FrozenRecord, ABC):
         if self.most_episodes is not None and counted > self.most_episodes:
             raise InvalidCounts(
                 f"These counts hold {counted:,} episodes, but the bounds of {self.name} are for "
-                f"{self.most_episodes:,} in all: that number is inside their logarithm. Give it a larger episodes=."
+                f"{self.most_episodes:,} in all: that number is inside their logarithm. Give it a "
+                "larger episodes=."
             )
 
     def check_episodes(self, counts: Counts, episodes: int) -> None:
@@ -242,25 +273,47 @@ class CountingAgent(FrozenRecord, ABC):
             if counted > 0:
                 asked += f" after {counted:,}"
             raise InvalidSetting(
-                f"{asked}, but the bounds of {self.name} are for {most:,} in all: that number is inside their "
-                "logarithm. Give it a larger episodes=."
+                f"{asked}, but the bounds of {self.name} are for {most:,} in all: that number is "
+                "inside their logarithm. Give it a larger episodes=."
             )
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint by which returns are recognised as those of this baseline, summed by these rewards."""
+        """The fingerprint by which returns are recognised as those of this baseline, summed by
+        these rewards.
+        """
         known = self.problem
-        return digest([self.pi_b, known.r_rows, known.r_next_rows, known.paid_lists, known.unknown_rows, known.start])
+        return digest(
+            [
+                self.pi_b,
+                known.r_rows,
+                known.r_next_rows,
+                known.paid_lists,
+                known.unknown_rows,
+                known.start,
+            ]
+        )
 
     @property
     def settings(self) -> dict[str, object]:
-        """Every setting that certificates depend on, and those of an agent inside. Not when to replan."""
-        fields = getattr(self, "__dataclass_fields__", ())  # a user's own agent need not be a dataclass
+        """Every setting that certificates depend on, and those of an agent inside. Not when to
+        replan.
+        """
+        fields = getattr(
+            self, "__dataclass_fields__", ()
+        )  # a user's own agent need not be a dataclass
         given = {name: getattr(self, name) for name in fields if name != "replan"}
-        return {**given, "agent": type(self).__qualname__, "problem": self.problem, "pi_b": self.pi_b}
+        return {
+            **given,
+            "agent": type(self).__qualname__,
+            "problem": self.problem,
+            "pi_b": self.pi_b,
+        }
 
     def saved_before(self, counts: Counts, baseline: float) -> float:
-        """Return what this agent's account has beyond the floor, if the baseline is worth so much (rescaled)."""
+        """Return what this agent's account has beyond the floor, if the baseline is worth so
+        much (rescaled).
+        """
         return 0.0
 
     def whose(self, baseline: bool | str) -> bool | str:
@@ -269,7 +322,9 @@ class CountingAgent(FrozenRecord, ABC):
 
     @property
     def return_range(self) -> tuple[int, int] | None:
-        """The least return of a baseline episode and the span, in 2^-20; None: returns are not evidence."""
+        """The least return of a baseline episode and the span, in 2^-20; None: returns are not
+        evidence.
+        """
         return None
 
     @property
@@ -278,9 +333,11 @@ class CountingAgent(FrozenRecord, ABC):
         return BaselineLabel(self.fingerprint, self.return_range)
 
     def claim(self, counts: Counts) -> None:
-        """Make returns in these counts this baseline's; those of another are dropped, and its plan with them.
+        """Make returns in these counts this baseline's; those of another are dropped, and its plan
+        with them.
 
-        Returns of which nobody says whose they are become this baseline's: by calling this you assert that they are.
+        Returns of which nobody says whose they are become this baseline's: by calling this you
+        assert that they are.
         """
         if counts.returns_of not in (None, self.fingerprint):
             counts.drop_returns()
@@ -366,7 +423,11 @@ class UserAgent(CountingAgent):
     @property
     def settings(self) -> dict[str, object]:
         """Its class and its problem: what its settings are is not known here."""
-        return {"agent": type(self._agent).__qualname__, "problem": self.problem, "pooled": self.pooled}
+        return {
+            "agent": type(self._agent).__qualname__,
+            "problem": self.problem,
+            "pooled": self.pooled,
+        }
 
     def _take_returns(self, counts: Counts) -> None:
         """Leave returns as they are."""
@@ -380,11 +441,16 @@ class UserAgent(CountingAgent):
 
 
 def adapted(agent: object) -> CountingAgent:
-    """Return the agent as the loops use it. Public functions that take an agent call this once, when they begin."""
+    """Return the agent as the loops use it. Public functions that take an agent call this once,
+    when they begin.
+    """
     if isinstance(agent, CountingAgent):
         return agent
     if not isinstance(agent, Agent):
-        raise InvalidSetting(f"Expected an agent such as sf.StepMix(...), found {type(agent).__name__}. See sf.Agent.")
+        raise InvalidSetting(
+            f"Expected an agent such as sf.StepMix(...), found {type(agent).__name__}. See "
+            "sf.Agent."
+        )
     return UserAgent(agent)
 
 
@@ -409,8 +475,8 @@ def check_problem(problem: object, pooled: object, replan: object) -> Problem:
     """Check what every agent's constructor is given; return the problem."""
     if not isinstance(problem, Problem):
         raise InvalidSetting(
-            f"The first argument is a {type(problem).__name__}, expected a Problem: what an agent may know. "
-            "Of a world that is world.problem."
+            f"The first argument is a {type(problem).__name__}, expected a Problem: what an agent "
+            "may know. Of a world that is world.problem."
         )
     if require_bool("pooled", pooled):
         require_stationary(problem)
@@ -433,4 +499,6 @@ def require_known(problem: Problem, name: str) -> None:
         else ""
     )
     if missing:
-        raise InvalidSetting(f"{name} is built for known rewards r(s,a) and a known start, not for {missing}.")
+        raise InvalidSetting(
+            f"{name} is built for known rewards r(s,a) and a known start, not for {missing}."
+        )

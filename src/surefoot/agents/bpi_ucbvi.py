@@ -1,4 +1,6 @@
-"""BPI-UCBVI in the form of EpsMix: its optimistic policy, always. `BPIUCBVIMenard` has Menard's own constants."""
+"""BPI-UCBVI in the form of EpsMix: its optimistic policy, always. `BPIUCBVIMenard` has Menard's
+own constants.
+"""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Self, final
@@ -19,18 +21,21 @@ def bpi_ucbvi(model: Model, bounds: Bounds) -> Plan:
     """Return the optimistic policy, with no floor to keep."""
     pi_bar, V_up, V_low = bounds.optimistic(model)
     lower, upper = bounds.at_start(model, V_low[0], V_up[0])
-    return Plan(pi_bar, "optimistic", 0, 1.0, lower, upper, [lower], safety(bounds.certified, -np.inf, True))
+    return Plan(
+        pi_bar, "optimistic", 0, 1.0, lower, upper, [lower], safety(bounds.certified, -np.inf, True)
+    )
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class BPIUCBVI(WithoutFloor, SpliceAgent):
-    """Optimism without a floor: what StepMix and EpsMix are compared with. It promises nothing about any episode.
+    """Optimism without a floor: what StepMix and EpsMix are compared with. It promises nothing
+    about any episode.
 
-    It is not Menard et al. 2021 to the letter. It is EpsMix's optimistic policy: with the paper's bounds delta' =
-    delta/4, and a lower bound with 22 H^2 beta/n, 2/H and <pi, Q_low>, where Menard et al. have delta/3, 14 H^2 beta/n,
-    1/H and max_a Q_low; the lower bound enters the upper one. `BPIUCBVIMenard` is theirs. With KL bounds, the default,
-    it is optimism over KL balls.
+    It is not Menard et al. 2021 to the letter. It is EpsMix's optimistic policy: with the paper's
+    bounds delta' = delta/4, and a lower bound with 22 H^2 beta/n, 2/H and <pi, Q_low>, where Menard
+    et al. have delta/3, 14 H^2 beta/n, 1/H and max_a Q_low; the lower bound enters the upper one.
+    `BPIUCBVIMenard` is theirs. With KL bounds, the default, it is optimism over KL balls.
     """
 
     name = "BPI-UCBVI (EpsMix form)"
@@ -50,7 +55,9 @@ class BPIUCBVI(WithoutFloor, SpliceAgent):
 
     @classmethod
     def paper(cls, problem: Problem, *, delta: float = 0.05, pooled: bool = False) -> "BPIUCBVI":
-        """Build the agent with the paper's settings: its bounds at scale 1, a plan before every episode."""
+        """Build the agent with the paper's settings: its bounds at scale 1, a plan before every
+        episode.
+        """
         return cls(problem, delta=delta, bounds=Bernstein(), pooled=pooled, replan=0.0)
 
     @classmethod
@@ -69,5 +76,8 @@ class BPIUCBVI(WithoutFloor, SpliceAgent):
         return self.with_user_units(bpi_ucbvi(self.model(counts), self.bounds))
 
     def __repr__(self) -> str:
-        settings = f"delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}, replan={self.replan_share:g}"
+        settings = (
+            f"delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}, "
+            f"replan={self.replan_share:g}"
+        )
         return f"BPIUCBVI({self.problem}, {settings})"

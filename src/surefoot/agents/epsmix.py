@@ -38,22 +38,33 @@ def epsmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float 
         )
     if L_b < floor:
         policy = EpisodicMixture(pi_b, pi_bar, 0.0)
-        return Plan(policy, "baseline", model.H, 0.0, L_b, upper, L, safety(bounds.certified, floor, False))
+        return Plan(
+            policy, "baseline", model.H, 0.0, L_b, upper, L, safety(bounds.certified, floor, False)
+        )
     rho = (L_b - floor) / (L_b - L_opt)
     policy = EpisodicMixture(pi_b, pi_bar, rho)
     return Plan(
-        policy, exit_taken(model.H, rho, model.H), model.H, rho, floor, upper, L, safety(bounds.certified, floor, True)
+        policy,
+        exit_taken(model.H, rho, model.H),
+        model.H,
+        rho,
+        floor,
+        upper,
+        L,
+        safety(bounds.certified, floor, True),
     )
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class EpsMix(FloorAgent):
-    """Tosses a coin at the START of each episode: the optimistic policy with probability rho, else the baseline.
+    """Tosses a coin at the START of each episode: the optimistic policy with probability rho, else
+    the baseline.
 
-    Promise (scale 1): with probability at least 1 - delta, for EVERY episode the coin-averaged value is >= floor,
-    provided the baseline's is. The policy the coin selects may be below the floor: that is what `floor_scope` says.
-    Where each single journey must be played by a policy above the floor, use StepMix.
+    Promise (scale 1): with probability at least 1 - delta, for EVERY episode the coin-averaged
+    value is >= floor, provided the baseline's is. The policy the coin selects may be below the
+    floor: that is what `floor_scope` says. Where each single journey must be played by a policy
+    above the floor, use StepMix.
     """
 
     name = "EpsMix"
@@ -66,5 +77,7 @@ class EpsMix(FloorAgent):
         """`plan`, by the readable version above: with the optimistic policy."""
         model = self.model(counts)
         floor, L_b = self.standard(model, counts)
-        plan = at_most_trusted(epsmix(model, self.baseline, floor, self.bounds, L_b), self.doubts(counts))
+        plan = at_most_trusted(
+            epsmix(model, self.baseline, floor, self.bounds, L_b), self.doubts(counts)
+        )
         return self.with_user_units(plan)

@@ -1,7 +1,8 @@
 """The text of `explain` for splice agents.
 
-It says how delta is spent, what was proved by what, which pairs bind, and what is taken on trust. Decisions are made by
-the fields of a plan and of its grounds; here they are only put into sentences.
+It says how delta is spent, what was proved by what, which pairs bind, and what is taken on trust.
+Decisions are made by the fields of a plan and of its grounds; here they are only put into
+sentences.
 """
 
 from collections.abc import Iterable
@@ -81,12 +82,15 @@ class SpliceGrounds(NamedTuple):
 
     agent: "Planner"
     counts: Counts  # as they were
-    floor: float  # what lower values were compared with, if need be for a relative floor; values are rescaled
+    # what lower values were compared with, if need be for a relative floor; values are rescaled
+    floor: float
     lower: float  # what is proved of the policy
     L: Floats  # (C,) lower values of the candidates
     by_model: float  # the baseline's lower value by the model
     by_returns: float  # by its returns; -inf where these are not evidence
-    h_bolder: int  # the splice that was just not certified (that which is played, if it is the boldest)
+    h_bolder: (
+        int  # the splice that was just not certified (that which is played, if it is the boldest)
+    )
     V_low: Floats  # (H+1, S): its lower values
     explorer: Floats  # (H, S, A): what is mixed with the baseline
     U: float  # of a relative floor: the baseline's value is at most this
@@ -97,7 +101,9 @@ class SpliceGrounds(NamedTuple):
         agent = self.agent
         if not (agent.bounds.certified and self.counts.claimed):
             return agent.premise
-        return premise_status(agent.rule.floor, max(self.by_model, self.by_returns, agent.proved_before))
+        return premise_status(
+            agent.rule.floor, max(self.by_model, self.by_returns, agent.proved_before)
+        )
 
     @property
     def bolder(self) -> Floats:
@@ -113,7 +119,12 @@ def explanation(plan: Plan, grounds: SpliceGrounds) -> str:
     """Return the whole explanation, paragraph by paragraph; values are in the user's own units."""
     parts = [_verdict(plan, grounds)]
     if plan.safety != "NOT CERTIFIED":
-        parts += [_evidence(grounds), _delta(grounds), _binding(plan, grounds), _sooner(plan, grounds)]
+        parts += [
+            _evidence(grounds),
+            _delta(grounds),
+            _binding(plan, grounds),
+            _sooner(plan, grounds),
+        ]
     parts.append(_premises(plan, grounds))
     return "\n\n".join(part for part in parts if part)
 
@@ -138,9 +149,16 @@ def _verdict(plan: Plan, grounds: SpliceGrounds) -> str:
     if agent.rule.floor == -np.inf:
         scaled = "" if agent.bounds.certified else f" {_scaled(grounds)}."
         return f"Next: {what}.{scaled} This agent keeps no floor."
-    first = f"Next: {what} (in the paper's symbols: h = {plan.h} of {agent.problem.H}, rho = {plan.rho:.4g})."
+    first = (
+        f"Next: {what} (in the paper's symbols: h = {plan.h} of {agent.problem.H}, rho = "
+        f"{plan.rho:.4g})."
+    )
     if plan.safety == "NOT CERTIFIED":
-        return f"{first}\n{_scaled(grounds)}. Nothing is proved, neither of this policy nor of any other."
+        return (
+            f"{first}\n{_scaled(grounds)}. Nothing is proved, neither of this policy nor of "
+            f"any "
+            "other."
+        )
     top = f"No policy is worth more than {_with_unit(grounds, at_most(plan.upper))}."
     return f"{first}\n{_safety(plan, grounds)}. {top}\nBaseline above the floor: {grounds.premise}."
 
@@ -150,42 +168,62 @@ def _next(plan: Plan, grounds: SpliceGrounds) -> str:
     if plan.source == "baseline":
         return "the baseline"
     if plan.source == "optimistic":
-        return "the optimistic policy" if grounds.agent.explorer is None else "the explorer's policy"
+        return (
+            "the optimistic policy" if grounds.agent.explorer is None else "the explorer's policy"
+        )
     if grounds.agent.rule.by_coin:
-        return f"the explorer with probability {plan.rho:.4g}, else the baseline, for the whole episode"
+        return (
+            f"the explorer with probability {plan.rho:.4g}, else the baseline, for the whole "
+            "episode"
+        )
     at = step_name(grounds.agent.problem, plan.h - 1)
     return (
-        f"the baseline before {at}, the explorer after it; at {at} the explorer with probability {plan.rho:.4g}, else "
-        "the baseline"
+        f"the baseline before {at}, the explorer after it; at {at} the explorer with probability "
+        f"{plan.rho:.4g}, else the baseline"
     )
 
 
 def _scaled(grounds: SpliceGrounds) -> str:
-    return f"NOT CERTIFIED: the bonus was scaled by {grounds.agent.bounds.scale:g}, which no proof covers"
+    return (
+        f"NOT CERTIFIED: the bonus was scaled by {grounds.agent.bounds.scale:g}, which no "
+        f"proof "
+        "covers"
+    )
 
 
 def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
     """Return why the floor is kept, or on what condition."""
     agent, relative = grounds.agent, isinstance(grounds.agent.floor, BaselineFloor)
     level = _with_unit(grounds, f"{_user(grounds, grounds.floor):.6g}")
-    floor = f"{agent.floor_text}'s value (a floor of at most {level})" if relative else f"the floor of {level}"
+    floor = (
+        f"{agent.floor_text}'s value (a floor of at most {level})"
+        if relative
+        else f"the floor of {level}"
+    )
     proved = _with_unit(grounds, _proved(grounds, grounds.lower))
     if plan.safety == "certified":
         if relative and plan.source == "baseline":
             return "Certified by definition: the floor is measured from the baseline itself"
         worth = f"{proved}, and {floor} is kept"
         if relative and grounds.lower < grounds.floor:
-            worth += ": what is lost against the baseline is bounded itself, whatever both are worth"
+            worth += (
+                ": what is lost against the baseline is bounded itself, whatever both are worth"
+            )
         if not relative and grounds.lower == grounds.floor:  # in six digits it might be below it
             worth = floor
         return (
-            f"Certified: on an event of probability at least {1 - agent.delta_in_all:g} this is worth at least {worth}"
+            f"Certified: on an event of probability at least {1 - agent.delta_in_all:g} this "
+            f"is "
+            f"worth at least {worth}"
         )
     if not grounds.counts.claimed:
-        return f"Trusted, not certified: {UNCLAIMED}. If they are of this problem, this is worth at least {proved}"
+        return (
+            f"Trusted, not certified: {UNCLAIMED}. If they are of this problem, this is worth "
+            f"at least {proved}"
+        )
     return (
-        f"Trusted, not certified: nothing in the data proves {floor} yet; what is proved is {proved}. It rests on the "
-        "premise that the baseline is above the floor"
+        f"Trusted, not certified: nothing in the data proves {floor} yet; what is proved is "
+        f"{proved}. It rests on the premise that the baseline is above the floor"
     )
 
 
@@ -196,12 +234,15 @@ def _evidence(grounds: SpliceGrounds) -> str:
     unit = f" (in {agent.problem.units.name})" if agent.problem.units.name else ""
     lines = [
         f"The baseline is worth at least{unit}, after {grounds.counts.episodes:,} episodes:",
-        f"  {_proved(grounds, grounds.by_model):>10}  by the model of the dynamics ({type(agent.bounds).__name__})",
+        f"  {_proved(grounds, grounds.by_model):>10}  by the model of the dynamics "
+        f"({type(agent.bounds).__name__})",
     ]
     if agent.returns is not None:
         lines.append(_by_returns(grounds))
     if agent.certificate is not None:
-        lines.append(f"  {_proved(grounds, agent.proved_before):>10}  by the certificate it came with")
+        lines.append(
+            f"  {_proved(grounds, agent.proved_before):>10}  by the certificate it came with"
+        )
     return "\n".join(lines)
 
 
@@ -210,8 +251,15 @@ def _by_returns(grounds: SpliceGrounds) -> str:
     agent, counts = grounds.agent, grounds.counts
     possible = returns_range(agent.problem, agent.pi_b)
     low, high = (f"{_user(grounds, edge):.6g}" for edge in (possible.lowest, possible.highest))
-    by = f"by the returns of {counts.spread_episodes:,} whole baseline episodes, which lie in [{low}, {high}]"
-    unlabelled = int(counts.baseline_returns[0]) - counts.spread_episodes - int(counts.return_weights[OUTSIDE])
+    by = (
+        f"by the returns of {counts.spread_episodes:,} whole baseline episodes, which lie in "
+        f"[{low}, {high}]"
+    )
+    unlabelled = (
+        int(counts.baseline_returns[0])
+        - counts.spread_episodes
+        - int(counts.return_weights[OUTSIDE])
+    )
     if unlabelled:
         by += f" ({unlabelled:,} more are no evidence: they were not labelled before they began)"
     if isinstance(agent.floor, BaselineFloor):
@@ -238,19 +286,23 @@ def _sooner(plan: Plan, grounds: SpliceGrounds) -> str:
         (
             (
                 returns is None and sharp,
-                "returns=sf.Returns(): the returns of the baseline's own episodes are evidence, too",
+                "returns=sf.Returns(): the returns of the baseline's own episodes are evidence, "
+                "too",
             ),
             (
                 returns and counts.logged and not (counts.logged_returns or learnt),
-                "agent.with_logged_returns(counts, sf.log_returns(...)), if this baseline wrote the log",
+                "agent.with_logged_returns(counts, sf.log_returns(...)), if this baseline wrote "
+                "the log",
             ),
             (
                 returns and counts.episodes and not (counts.logged or counts.spread_episodes),
-                "Episode.of(..., baseline=drawn.baseline): no episode says that the baseline played it",
+                "Episode.of(..., baseline=drawn.baseline): no episode says that the baseline "
+                "played it",
             ),
             (
                 problem.stationary and not agent.pooled and problem.H > 1,
-                "pooled=True: one set of counts for all steps, because the dynamics do not depend on the step",
+                "pooled=True: one set of counts for all steps, because the dynamics do not depend "
+                "on the step",
             ),
             (
                 not problem.knows_support and problem.S > 2,
@@ -258,14 +310,16 @@ def _sooner(plan: Plan, grounds: SpliceGrounds) -> str:
             ),
             (
                 not by_coin,
-                "sf.EpsMix, if the floor need only hold on average over a coin at the start of each episode",
+                "sf.EpsMix, if the floor need only hold on average over a coin at the start of "
+                "each episode",
             ),
         )
     )
     if not lines:
         return ""
     first = (
-        "What would prove more from as many episodes, in a run that begins with it, if it is true (docs/choosing.md):"
+        "What would prove more from as many episodes, in a run that begins with it, if it is "
+        "true (docs/choosing.md):"
     )
     return "\n".join([first, *lines])
 
@@ -275,7 +329,9 @@ def _delta(grounds: SpliceGrounds) -> str:
     events = agent.bounds.events(problem, agent.pooled)
     lines = [f"How delta = {agent.delta_in_all:g} is spent:"]
     if agent.certificate is not None:
-        lines.append(f"  {agent.certificate.delta:.4g} on the certificate that the baseline came with")
+        lines.append(
+            f"  {agent.certificate.delta:.4g} on the certificate that the baseline came with"
+        )
     if isinstance(agent.bounds, KL):
         parts = ["dynamics"]
         if problem.unknown_rows is not None:
@@ -283,13 +339,14 @@ def _delta(grounds: SpliceGrounds) -> str:
         if problem.start is None:
             parts.append("start")
         lines.append(
-            f"  {agent.delta_model:.4g} on {events:,} balls, {agent.delta_model / events:.3g} each: the sets of all "
-            f"probabilities that fit what was counted ({', '.join(parts)}), for all episodes and policies at once"
+            f"  {agent.delta_model:.4g} on {events:,} balls, {agent.delta_model / events:.3g} "
+            f"each: the sets of all probabilities that fit what was counted ({', '.join(parts)}), "
+            "for all episodes and policies at once"
         )
     else:
         lines.append(
-            f"  {agent.delta_model:.4g} on the paper's events: delta' = {agent.delta_prime:.3g} in beta, of which each "
-            f"of {events:,} triples (h, s, a) has an equal share"
+            f"  {agent.delta_model:.4g} on the paper's events: delta' = {agent.delta_prime:.3g} in "
+            f"beta, of which each of {events:,} triples (h, s, a) has an equal share"
         )
     if agent.returns is not None:
         lines.append(f"  {agent.delta * agent.returns.share:.4g} on the returns of the baseline")
@@ -322,36 +379,59 @@ def _premises(plan: Plan, grounds: SpliceGrounds) -> str:
     known = "known" if problem.start is not None else "unknown but fixed"
     made = "" if counts.logged_returns else " (the baseline may have been made from it)"
     steps = f"the dynamics do not depend on the step (counts are pooled{_alike(problem, counts)})"
-    table = f"the known rewards of each state and action{by_next} are as declared{_unlike_table(counts)}"
+    table = (
+        f"the known rewards of each state and action{by_next} are as "
+        f"declared{_unlike_table(counts)}"
+    )
     held = bool(_held_against_table(counts))
     checked = _that_hold(
-        ((agent.pooled and counts.steps is not None, steps), (_declared_rewards(problem) and held, table))
+        (
+            (agent.pooled and counts.steps is not None, steps),
+            (_declared_rewards(problem) and held, table),
+        )
     )
     lines = _that_hold(
         (
-            (True, "the same state and action (and step) always have the same transition probabilities"),
+            (
+                True,
+                "the same state and action (and step) always have the same transition "
+                "probabilities",
+            ),
             (agent.pooled and counts.steps is None, steps),
             (
                 problem.knows_support,
                 f"the mask of possible next states{'' if sharp else ' (not used by these bounds)'}",
             ),
-            (True, "every episode played is counted once, in order, and none is left out because of how it went"),
-            (sharp, "the prior, mask, ranges and coding of states were not chosen by looking at the data"),
+            (
+                True,
+                "every episode played is counted once, in order, and none is left out because of "
+                "how it went",
+            ),
+            (
+                sharp,
+                "the prior, mask, ranges and coding of states were not chosen by looking at the "
+                "data",
+            ),
             (not sharp and len(agent.h0) > 1, "the baseline was fixed before the counted episodes"),
             (
                 problem.unknown_rows is not None,
-                f"every reward lies in [{problem.units.low:g}, {problem.units.high:g}] and has a fixed mean for its "
-                "pair",
+                f"every reward lies in [{problem.units.low:g}, {problem.units.high:g}] and has a "
+                "fixed mean for its pair",
             ),
             (_declared_rewards(problem) and not held, table),
             (
                 problem.pays_by_next and problem.absorbing_state is not None,
-                "an end at the last step, where rewards depend on the next state, is the process's own",
+                "an end at the last step, where rewards depend on the next state, is the process's "
+                "own",
             ),
-            (not problem.one_start, f"first states are drawn independently from one distribution, {known}"),
+            (
+                not problem.one_start,
+                f"first states are drawn independently from one distribution, {known}",
+            ),
             (
                 agent.returns is not None,
-                "baseline episodes were labelled as such before they began, and are of this baseline",
+                "baseline episodes were labelled as such before they began, and are of this "
+                "baseline",
             ),
             (plan.safety == "trusted", "the baseline is at or above the floor"),
             (not counts.claimed, "the counts are of this problem (no one claimed them)"),
@@ -365,32 +445,44 @@ def _premises(plan: Plan, grounds: SpliceGrounds) -> str:
             ),
             (
                 counts.logged_returns,
-                f"this baseline played all {counts.logged_returns:,} logged episodes, and was fixed before anybody "
-                "looked at them",
+                f"this baseline played all {counts.logged_returns:,} logged episodes, and was "
+                "fixed before anybody looked at them",
             ),
             (counts.logged, f"the log is complete and of the same process{made}"),
             (
                 certificate is not None,
-                "what the baseline's certificate rests on: a complete log of this process (docs/logs.md)",
+                "what the baseline's certificate rests on: a complete log of this process "
+                "(docs/logs.md)",
             ),
         )
     )
     if agent.rule.by_coin and agent.rule.floor > -np.inf:
-        lines.append("The floor is on the average over the coin: the policy it selects may be below.")
+        lines.append(
+            "The floor is on the average over the coin: the policy it selects may be below."
+        )
     lines = ["Taken on trust, checked by nobody:", *lines]
     if checked:
-        lines += ["Assumed, and checked as data come (an alarm falls back to the baseline):", *checked]
+        lines += [
+            "Assumed, and checked as data come (an alarm falls back to the baseline):",
+            *checked,
+        ]
     return "\n".join(lines)
 
 
 def _alike(problem: Problem, counts: Counts) -> str:
     """Return whether the steps that share counts are compared with each other."""
     said = compared(counts)
-    return f"{said}, but for what follows the last step" if problem.pays_by_next and counts.steps is not None else said
+    return (
+        f"{said}, but for what follows the last step"
+        if problem.pays_by_next and counts.steps is not None
+        else said
+    )
 
 
 def _unlike_table(counts: Counts) -> str:
-    """Return how many rewards were not those of the table, which may hold means, and what was held against it."""
+    """Return how many rewards were not those of the table, which may hold means, and what was
+    held against it.
+    """
     differ, world = counts.unlike_table, None if counts.origin is None else counts.origin.world
     said = f" ({differ:,} rewards observed were others: it may hold means)" if differ else ""
     if world is not None or not counts.episodes:
@@ -398,7 +490,10 @@ def _unlike_table(counts: Counts) -> str:
     held = _held_against_table(counts)
     if not held:
         return f"{said}; not checked"
-    return f"{said}; held against what was paid in {held:,} of {counts.episodes:,} episodes, at alpha = {ALPHA:g}"
+    return (
+        f"{said}; held against what was paid in {held:,} of {counts.episodes:,} episodes, at "
+        f"alpha = {ALPHA:g}"
+    )
 
 
 def _held_against_table(counts: Counts) -> int:
@@ -411,4 +506,6 @@ def _declared_rewards(problem: Problem) -> bool:
     if problem.unknown_rows is None:
         return True
     known = np.flatnonzero(~problem.unknown_rows.reshape(-1, problem.S, problem.A).all(axis=(0, 2)))
-    return bool({*known.tolist()} - {problem.absorbing_state, problem.unseen_state, common_start(problem)})
+    return bool(
+        {*known.tolist()} - {problem.absorbing_state, problem.unseen_state, common_start(problem)}
+    )

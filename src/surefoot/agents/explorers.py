@@ -1,6 +1,8 @@
-"""What is mixed with the baseline. Safety rests on the certificate; only how fast one learns depends on this choice.
+"""What is mixed with the baseline. Safety rests on the certificate; only how fast one learns
+depends on this choice.
 
-An explorer is a function of counts and a generator that gives a policy (H, S, A). None is the optimistic policy.
+An explorer is a function of counts and a generator that gives a policy (H, S, A). None is the
+optimistic policy.
 """
 
 from collections.abc import Callable
@@ -27,15 +29,19 @@ Explorer = Callable[[Counts, np.random.Generator], ArrayLike]
 
 @dataclass(frozen=True, eq=False)
 class Thompson:
-    """Draws a world from the posterior, a Dirichlet for each pair and a Beta for each unknown reward, and plays its
-    best policy. `prior` is the weight of every possible next state before any data."""
+    """Draws a world from the posterior, a Dirichlet for each pair and a Beta for each unknown
+    reward, and plays its best policy. `prior` is the weight of every possible next state before any
+    data.
+    """
 
     problem: Problem
     prior: float = 1.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.problem, Problem):
-            raise InvalidSetting(f"The first argument is a {type(self.problem).__name__}, expected a Problem.")
+            raise InvalidSetting(
+                f"The first argument is a {type(self.problem).__name__}, expected a Problem."
+            )
         meaning = "a finite number > 0"
         prior = require_number("prior", self.prior, meaning)
         if not 0.0 < prior < np.inf:
@@ -44,17 +50,22 @@ class Thompson:
         self._require_few(1 if self.problem.stationary else self.problem.H)
 
     def _require_few(self, rows: int) -> None:
-        """Refuse a problem in which too many next states are possible to draw a weight for each of them."""
+        """Refuse a problem in which too many next states are possible to draw a weight for each
+        of them.
+        """
         weights = self._weights(rows)
         if self.problem.S > MOST_IN_A_TABLE and weights > SMALL:
             raise InvalidSetting(
-                f"Thompson draws a weight for each possible next state of each pair: {weights:.3g} for a plan in "
-                f"{self.problem}, expected at most {SMALL:,}. Say which next states are possible (support=...), or "
-                "leave the explorer out: the optimistic policy needs only those that were seen."
+                f"Thompson draws a weight for each possible next state of each pair: {weights:.3g} "
+                f"for a plan in {self.problem}, expected at most {SMALL:,}. Say which next states "
+                "are possible (support=...), or leave the explorer out: the optimistic policy "
+                "needs only those that were seen."
             )
 
     def _weights(self, rows: int) -> int:
-        """Return how many weights are drawn: one for each possible next state of each pair, in each row of counts."""
+        """Return how many weights are drawn: one for each possible next state of each pair, in
+        each row of counts.
+        """
         S, A = self.problem.S, self.problem.A
         return int(allowed(self.problem.as_mask, rows * S * A, S).sum())
 
@@ -71,11 +82,15 @@ class Thompson:
         return greedy(Q)
 
     def _drawn(self, counts: Counts, rng: np.random.Generator) -> list[Frequencies]:
-        """Return a weight for each possible next state of each pair, row by row: in place of the counts."""
+        """Return a weight for each possible next state of each pair, row by row: in place of the
+        counts.
+        """
         p, (rows, S, A) = self.problem, counts.shape
         # Gamma(0.05) may underflow to 0 everywhere; then any row is as good
         if isinstance(counts.transitions, Table):
-            weights = np.where(p.support, rng.standard_gamma(counts.n_sas + self.prior), 0.0) + 1e-300
+            weights = (
+                np.where(p.support, rng.standard_gamma(counts.n_sas + self.prior), 0.0) + 1e-300
+            )
             return Frequencies.of(Table(weights))
         self._require_few(rows)
         place, state, n = counts.entries

@@ -11,8 +11,10 @@ from surefoot.model.units import Units
 
 @dataclass(frozen=True)
 class Relative:
-    """A floor relative to the baseline: never below 1 - `max_loss` of what it is worth, though nobody knows how much
-    that is. `Relative(0.05)` is "95 % of what we have today". The user's units must have no negative rewards."""
+    """A floor relative to the baseline: never below 1 - `max_loss` of what it is worth, though
+    nobody knows how much that is. `Relative(0.05)` is "95 % of what we have today". The user's
+    units must have no negative rewards.
+    """
 
     max_loss: float
 
@@ -24,7 +26,9 @@ class Relative:
         freeze(self, max_loss=max_loss)
 
     def of(self, value: float, problem: Problem) -> float:
-        """Return the floor, if this is the baseline's value. Shares are of values in the user's units."""
+        """Return the floor, if this is the baseline's value. Shares are of values in the user's
+        units.
+        """
         return max(0.0, (1.0 - self.max_loss) * value - self.max_loss * user_zero(problem))
 
     def under(self, value: float, problem: Problem) -> float:
@@ -46,8 +50,10 @@ class Relative:
 
 @dataclass(frozen=True)
 class Below:
-    """A floor relative to the baseline: never more than `amount` below what it is worth, though nobody knows how much
-    that is. The amount is in the units of the rewards, per episode, which may be of any sign."""
+    """A floor relative to the baseline: never more than `amount` below what it is worth, though
+    nobody knows how much that is. The amount is in the units of the rewards, per episode, which may
+    be of any sign.
+    """
 
     amount: float
 
@@ -60,7 +66,11 @@ class Below:
 
     def rescaled(self, problem: Problem) -> float:
         """Return the amount as bounds use it, not rounded up."""
-        return math.nextafter(self.amount / problem.units.scale, 0.0) if problem.units.own else self.amount
+        return (
+            math.nextafter(self.amount / problem.units.scale, 0.0)
+            if problem.units.own
+            else self.amount
+        )
 
     def of(self, value: float, problem: Problem) -> float:
         """Return the floor, if this is the baseline's value; both are rescaled."""
@@ -87,14 +97,19 @@ Floor = float | BaselineFloor
 
 
 def require_share(problem: Problem) -> None:
-    """Refuse a problem with negative rewards: a share of a value is below it only where values are not negative."""
+    """Refuse a problem with negative rewards: a share of a value is below it only where values
+    are not negative.
+    """
     if problem.units.low < 0.0:
         raise InvalidSetting(
-            f"A share of the baseline's value needs rewards that are never negative, but they may be as low as "
-            f"{problem.units.low:g}. Use sf.Below(amount), or a floor in units of return."
+            "A share of the baseline's value needs rewards that are never negative, but they may "
+            f"be as low as {problem.units.low:g}. Use sf.Below(amount), or a floor in units of "
+            "return."
         )
 
 
 def user_zero(problem: Problem) -> float:
-    """Return what a return of 0 in this library's units is in the user's units, measured in this library's."""
+    """Return what a return of 0 in this library's units is in the user's units, measured in this
+    library's.
+    """
     return problem.units.steps * problem.units.low / problem.units.scale

@@ -7,12 +7,16 @@ from surefoot.model.policy import EpisodicMixture
 
 
 def frozen(plan: Plan, agent: CountingAgent, alarm: str) -> Plan:
-    """Return the plan after this alarm: only the baseline. One that is frozen already stays as it is."""
+    """Return the plan after this alarm: only the baseline. One that is frozen already stays as
+    it is.
+    """
     if plan.frozen:
         return plan
     grounds, policy = plan.grounds, agent.pi_b
     proved = 0.0
-    if isinstance(grounds, SpliceGrounds) and agent.floor is not None:  # else nothing was bounded of a baseline
+    if (
+        isinstance(grounds, SpliceGrounds) and agent.floor is not None
+    ):  # else nothing was bounded of a baseline
         proved = max(grounds.by_model, grounds.by_returns, grounds.agent.proved_before)
         grounds = grounds._replace(lower=proved)
     coin = isinstance(plan.policy, EpisodicMixture)

@@ -1,11 +1,18 @@
-"""Promise: what is promised of the episodes of a run, as data. Its text is made here, in one place."""
+"""Promise: what is promised of the episodes of a run, as data. Its text is made here, in one
+place.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Literal
 
 Kind = Literal["certified", "not certified", "no floor", "another floor", "false premise", "stated"]
-Scope = Literal["every episode's policy", "every episode's coin-averaged value", "the sum of all episodes so far"]
-# Every promise presumes that the baseline is above the floor. How well that is known is the status of the premise.
+Scope = Literal[
+    "every episode's policy",
+    "every episode's coin-averaged value",
+    "the sum of all episodes so far",
+]
+# Every promise presumes that the baseline is above the floor. How well that is known is the status
+# of the premise.
 PremiseStatus = Literal["certified by data", "asserted by the user", "unknown", "none needed"]
 
 
@@ -13,24 +20,35 @@ PremiseStatus = Literal["certified by data", "asserted by the user", "unknown", 
 class Promise:
     """What an agent promises. Code decides by these fields; `str(promise)` is for people.
 
-    - kind: "certified" is proved at level delta, given the premise; if it also rests on a value of the baseline that
-      was given (`knows_baseline_value`), it is trusted, not certified. "not certified": a bonus was scaled by hand,
-      which no proof covers. "no floor": nothing is promised. "another floor": the agent keeps a floor, but not the one
-      that is counted against. "false premise": the baseline is truly below the floor. "stated": the words of a user's
-      own agent, which nobody here has checked.
+    - kind: "certified" is proved at level delta, given the premise; if it also rests on a value of
+      the baseline that was given (`knows_baseline_value`), it is trusted, not certified. "not
+      certified": a bonus was scaled by hand, which no proof covers. "no floor": nothing is
+      promised. "another floor": the agent keeps a floor, but not the one that is counted against.
+      "false premise": the baseline is truly below the floor. "stated": the words of a user's own
+      agent, which nobody here has checked.
     - scope: whose value is at or above the floor; None where no floor is kept
     """
 
     kind: Kind
     delta: float | None = None  # how likely the promise may fail
     scope: Scope | None = None
-    premise: PremiseStatus | None = None  # how well it is known that the baseline is above the floor
-    budget: float | None = None  # of a promise about costs: the expected cost of an episode stays at or below it
-    knows_baseline_value: bool = False  # was the agent given the baseline's value, and does the promise rest on it?
+    premise: PremiseStatus | None = (
+        None  # how well it is known that the baseline is above the floor
+    )
+    budget: float | None = (
+        None  # of a promise about costs: the expected cost of an episode stays at or below it
+    )
+    knows_baseline_value: bool = (
+        False  # was the agent given the baseline's value, and does the promise rest on it?
+    )
     baseline_value: float | None = None  # that value, in the user's units
     scale: float | None = None  # of a bonus scaled by hand
-    details: str = ""  # another floor: the one that is kept; a false premise: why; words of a user's own agent
-    alarm: str = ""  # why what was observed does not support the promise; empty while no alarm was raised
+    details: str = (
+        ""  # another floor: the one that is kept; a false premise: why; words of a user's own agent
+    )
+    alarm: str = (
+        ""  # why what was observed does not support the promise; empty while no alarm was raised
+    )
 
     @property
     def certified(self) -> bool:
@@ -39,7 +57,9 @@ class Promise:
 
     @property
     def trusted(self) -> bool:
-        """Does it hold at level delta if the baseline is worth what was given, with no alarm against it?"""
+        """Does it hold at level delta if the baseline is worth what was given, with no alarm
+        against it?
+        """
         return self.stands and self.knows_baseline_value
 
     @property
@@ -54,18 +74,24 @@ class Promise:
 
     @property
     def why_uncertified(self) -> str:
-        """Why it is NOT CERTIFIED: by how much the bonus was scaled, or the words of a user's own agent."""
+        """Why it is NOT CERTIFIED: by how much the bonus was scaled, or the words of a user's
+        own agent.
+        """
         if self.details:
             return self.details
         scaled = f"bonus scaled by {self.scale:g}"
         return scaled if self.scope is not None else f"{scaled}, and no floor promised at any scale"
 
     def for_another_floor(self, kept: str) -> "Promise":
-        """Return the promise for when violations of another floor are counted. NOT CERTIFIED is never lost."""
+        """Return the promise for when violations of another floor are counted. NOT CERTIFIED is
+        never lost.
+        """
         return self if self.kind == "not certified" else Promise("another floor", details=kept)
 
     def with_false_premise(self, why: str) -> "Promise":
-        """Return the promise for when its premise turned out to be false. NOT CERTIFIED is never lost."""
+        """Return the promise for when its premise turned out to be false. NOT CERTIFIED is never
+        lost.
+        """
         return self if self.kind == "not certified" else Promise("false premise", details=why)
 
     def after_alarm(self, why: str) -> "Promise":
@@ -74,14 +100,17 @@ class Promise:
 
     def in_general(self) -> "Promise":
         """Return the same promise without the numbers that differ from run to run."""
-        details = "the baseline is below the floor" if self.kind == "false premise" else self.details
+        details = (
+            "the baseline is below the floor" if self.kind == "false premise" else self.details
+        )
         return replace(self, details=details, baseline_value=None)
 
     def __str__(self) -> str:
         return self._text(str(self.premise))
 
     def where_premise_is_true(self) -> str:
-        """Return the text for where true values are shown, and the baseline's is seen to be above the floor.
+        """Return the text for where true values are shown, and the baseline's is seen to be above
+        the floor.
 
         What the agent knew of it is said beside: it may have been unknown to the agent.
         """
@@ -94,14 +123,20 @@ class Promise:
         text = self._without_alarm(premise)
         if not self.alarm:
             return text
-        return f"{text}; and the floor is {self.alarm}" if self.kind == "not certified" else f"{self.alarm}: {text}"
+        return (
+            f"{text}; and the floor is {self.alarm}"
+            if self.kind == "not certified"
+            else f"{self.alarm}: {text}"
+        )
 
     def _without_alarm(self, premise: str) -> str:
         if self.kind == "certified":
             where = "above the floor" if self.budget is None else "within the budget"
             value = "" if self.baseline_value is None else f" of {self.baseline_value:g}"
             word = f"{GIVEN_VALUE}{value}," if self.knows_baseline_value else "certified"
-            return f"{word} at delta = {self.delta:g} for {self._what()}; baseline {where}: {premise}"
+            return (
+                f"{word} at delta = {self.delta:g} for {self._what()}; baseline {where}: {premise}"
+            )
         if self.kind == "not certified":
             return self.details or f"NOT CERTIFIED: {self.why_uncertified}"
         if self.kind == "no floor":
@@ -114,21 +149,29 @@ class Promise:
 
     @property
     def footnote(self) -> str:
-        """What a word of the text means, to be printed beside it; empty where all words are plain."""
+        """What a word of the text means, to be printed beside it; empty where all words are
+        plain.
+        """
         return COIN if self.scope == "every episode's coin-averaged value" else ""
 
     def _what(self) -> str:
         """Return what is at or above the floor, or within the budget."""
-        return str(self.scope) if self.budget is None else f"the cost of {self.scope}, at most {self.budget:g}"
+        return (
+            str(self.scope)
+            if self.budget is None
+            else f"the cost of {self.scope}, at most {self.budget:g}"
+        )
 
 
 COIN = (
-    "coin-averaged: a coin chooses one of two policies before each episode; the floor is kept on average over the "
-    "coin, and one of the two may be below it"
+    "coin-averaged: a coin chooses one of two policies before each episode; the floor is kept on "
+    "average over the coin, and one of the two may be below it"
 )
 NO_FLOOR = Promise("no floor")
 UNCERTIFIED = "NOT CERTIFIED"
-GIVEN_VALUE = "trusted, given the baseline's value"  # what holds only if the baseline is worth what was given
+GIVEN_VALUE = (
+    "trusted, given the baseline's value"  # what holds only if the baseline is worth what was given
+)
 
 
 def by_given_value(value: float) -> str:

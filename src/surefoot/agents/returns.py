@@ -16,9 +16,10 @@ from surefoot.model.problem import Problem
 class Returns:
     """Returns of whole baseline episodes as evidence of its value, with their own share of delta.
 
-    They are i.i.d. in the range that is possible by what the problem says: the portfolio bound (bounds/portfolio.py)
-    holds for any number of them at once. A floor in units of return needs a lower bound of the baseline's value, one
-    relative to the baseline an upper bound: that one is computed, with the whole share.
+    They are i.i.d. in the range that is possible by what the problem says: the portfolio bound
+    (bounds/portfolio.py) holds for any number of them at once. A floor in units of return needs a
+    lower bound of the baseline's value, one relative to the baseline an upper bound: that one is
+    computed, with the whole share.
     """
 
     share: float = 0.5
@@ -35,7 +36,9 @@ BY_DEFAULT = Returns()  # this very object: nobody said anything
 
 
 class ReturnsRange(NamedTuple):
-    """The range in which the return of one episode lies, as returns are summed: in whole multiples of 2^-20."""
+    """The range in which the return of one episode lies, as returns are summed: in whole
+    multiples of 2^-20.
+    """
 
     low: int
     width: int  # from the lowest to the highest
@@ -58,13 +61,17 @@ class ReturnsRange(NamedTuple):
 
 
 def _least(problem: Problem, h: int, sign: float, unseen: float, V: Floats) -> Floats:
-    """Return the least of sign * reward + V (S, A) over the next states that are possible at step h."""
+    """Return the least of sign * reward + V (S, A) over the next states that are possible at
+    step h.
+    """
     S, A = problem.S, problem.A
     if problem.support_rows is not None or problem.r_next_rows is not None:
         r = np.floor(problem.r_next_at(h) * REWARD_UNITS)
         paid = np.where(problem.unknown_at(h)[..., None], unseen, sign * r)
         return np.asarray(np.where(problem.support_at(h), paid + V, np.inf).min(axis=-1))
-    least = least_over_lists(problem.mask_lists, problem.paid_lists, h, sign * REWARD_UNITS, V, S * A).reshape(S, A)
+    least = least_over_lists(
+        problem.mask_lists, problem.paid_lists, h, sign * REWARD_UNITS, V, S * A
+    ).reshape(S, A)
     if problem.paid_lists is not None:
         return least
     r = np.floor(problem.r_rescaled[h] * REWARD_UNITS)
@@ -74,14 +81,21 @@ def _least(problem: Problem, h: int, sign: float, unseen: float, V: Floats) -> F
 def returns_range(problem: Problem, pi: Floats) -> ReturnsRange:
     """Return the range of an episode's return under pi.
 
-    It is found by going through what is possible: the rewards, the actions that pi plays, the next states of the mask.
-    Rewards count as they are summed, in whole multiples of 2^-20, rounded down.
+    It is found by going through what is possible: the rewards, the actions that pi plays, the next
+    states of the mask. Rewards count as they are summed, in whole multiples of 2^-20, rounded down.
     """
     H, S = problem.H, problem.S
     rounding = H / REWARD_UNITS
     known = problem.r_rows if problem.r_next_rows is None else problem.r_next_rows
-    known = known if problem.paid_lists is None else np.append(problem.paid_lists.paid, problem.paid_lists.elsewhere)
-    if np.array_equal(np.floor(known * REWARD_UNITS), known * REWARD_UNITS) and problem.unknown_rows is None:
+    known = (
+        known
+        if problem.paid_lists is None
+        else np.append(problem.paid_lists.paid, problem.paid_lists.elsewhere)
+    )
+    if (
+        np.array_equal(np.floor(known * REWARD_UNITS), known * REWARD_UNITS)
+        and problem.unknown_rows is None
+    ):
         rounding = 0.0
     ends = []
     for sign, unseen in ((1.0, 0.0), (-1.0, -float(REWARD_UNITS))):

@@ -16,13 +16,16 @@ from surefoot.evidence.counts import Counts
 class PlanInForce:
     """A plan, since when it has been played, and when the agent replans.
 
-    `since` is how many episodes were counted when it came into force: when it was computed, or when it continued
-    another plan. None: nobody remembers, after a restart; then the agent is asked at every episode what continues it.
+    `since` is how many episodes were counted when it came into force: when it was computed, or when
+    it continued another plan. None: nobody remembers, after a restart; then the agent is asked at
+    every episode what continues it.
     """
 
     agent: CountingAgent
     plan: Plan
-    computed: int  # how many episodes were counted when it, or the plan that it continues, was computed
+    computed: (
+        int  # how many episodes were counted when it, or the plan that it continues, was computed
+    )
     until: int  # how many are counted when the agent replans
     since: int | None
 
@@ -37,7 +40,9 @@ class PlanInForce:
         return replace(cls.begin(agent, plan, computed_from), since=None)
 
     def next(self, counts: Counts) -> "PlanInForce | None":
-        """Return the plan of the next episode: this one, or what continues it. None: the agent must replan."""
+        """Return the plan of the next episode: this one, or what continues it. None: the agent
+        must replan.
+        """
         now, most = counts.episodes, self.plan.max_episodes
         if now >= self.until:
             return None
@@ -60,7 +65,9 @@ class PlanInForce:
 
 
 def must_replan(agent: CountingAgent, computed_from: Counts, counts: Counts) -> bool:
-    """Must the agent replan, whatever the plan is that it computed from the counts `computed_from`?"""
+    """Must the agent replan, whatever the plan is that it computed from the counts
+    `computed_from`?
+    """
     return counts.episodes >= _until(agent, computed_from)
 
 

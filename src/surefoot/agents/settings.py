@@ -1,4 +1,6 @@
-"""AgentSettings: what an agent is given when it is built by its name, and how it is built from that."""
+"""AgentSettings: what an agent is given when it is built by its name, and how it is built from
+that.
+"""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -12,7 +14,9 @@ from surefoot.model.problem import Problem
 
 @dataclass(frozen=True, eq=False)
 class AgentSettings:
-    """The settings that a command or a study gives to every agent alike. Each agent takes those that it can use."""
+    """The settings that a command or a study gives to every agent alike. Each agent takes those
+    that it can use.
+    """
 
     baseline: Floats  # (H, S, A)
     floor: float
@@ -26,14 +30,20 @@ class AgentSettings:
 
     @property
     def sharp(self) -> bool:
-        """Are the sharpest bounds meant that an agent has a proof for, and not the printed constants?"""
+        """Are the sharpest bounds meant that an agent has a proof for, and not the printed
+        constants?
+        """
         return isinstance(self.bounds, KL)
 
 
 class AgentByName(CountingAgent):
-    """An agent that can be built by its name. `AGENTS` in `surefoot.agents` is the one place where it is registered."""
+    """An agent that can be built by its name. `AGENTS` in `surefoot.agents` is the one place
+    where it is registered.
+    """
 
-    own_bounds: ClassVar[bool] = False  # does it have one kind of bounds, of which it takes the scale alone?
+    own_bounds: ClassVar[bool] = (
+        False  # does it have one kind of bounds, of which it takes the scale alone?
+    )
 
     @classmethod
     @abstractmethod

@@ -1,4 +1,6 @@
-"""Agents that choose among splices of a baseline with an explorer: what the StepMix family has in common."""
+"""Agents that choose among splices of a baseline with an explorer: what the StepMix family has
+in common.
+"""
 
 import math
 from abc import abstractmethod
@@ -49,9 +51,11 @@ class Decision(NamedTuple):
 
 
 class SpliceAgent(AgentByName):
-    """An agent that chooses among splices of its baseline with an explorer; by default that is the optimistic policy.
+    """An agent that chooses among splices of its baseline with an explorer; by default that is the
+    optimistic policy.
 
-    Its whole configuration is the properties below, so one kernel plans for all of them and one fused loop plays them.
+    Its whole configuration is the properties below, so one kernel plans for all of them and one
+    fused loop plays them.
     """
 
     spliced: ClassVar[bool] = True  # are the splices between explorer and baseline candidates, too?
@@ -64,7 +68,9 @@ class SpliceAgent(AgentByName):
 
     @property
     def h0(self) -> Ints:
-        """The steps at which the candidates are spliced, ascending: pi_b up to h0, then the explorer's policy."""
+        """The steps at which the candidates are spliced, ascending: pi_b up to h0, then the
+        explorer's policy.
+        """
         H = self.problem.H
         if self.spliced:
             return np.arange(H + 1)
@@ -72,12 +78,16 @@ class SpliceAgent(AgentByName):
 
     @property
     def parts(self) -> int:
-        """Into how many events the paper divides delta: delta' = delta / (3(H+1)), without splices delta / 4."""
+        """Into how many events the paper divides delta: delta' = delta / (3(H+1)), without
+        splices delta / 4.
+        """
         return 3 * (self.problem.H + 1) if self.spliced else 4
 
     @cached_property
     def rule(self) -> "kernels.Rule":
-        """The rule by which a plan follows from the candidates' lower values. Without a floor any is enough."""
+        """The rule by which a plan follows from the candidates' lower values. Without a floor
+        any is enough.
+        """
         if self.floor is None:
             return kernels.Rule(-np.inf, self.mixes, self.by_coin)
         if isinstance(self.floor, Relative):
@@ -94,14 +104,22 @@ class SpliceAgent(AgentByName):
 
     @property
     def replan_share(self) -> float:
-        """By which share the episodes grow between two plans; with the paper's bounds 0, if nothing was said."""
+        """By which share the episodes grow between two plans; with the paper's bounds 0, if
+        nothing was said.
+        """
         as_the_paper = self.replan is None and isinstance(self.bounds, Bernstein)
         return 0.0 if as_the_paper else super().replan_share
 
     @property
     def proved_before(self) -> float:
-        """What a certificate proves that the baseline is worth at least, rescaled; -inf where there is none."""
-        return -np.inf if self.certificate is None or self.certificate.rescaled is None else self.certificate.rescaled
+        """What a certificate proves that the baseline is worth at least, rescaled; -inf where
+        there is none.
+        """
+        return (
+            -np.inf
+            if self.certificate is None or self.certificate.rescaled is None
+            else self.certificate.rescaled
+        )
 
     @property
     def delta_in_all(self) -> float:
@@ -139,9 +157,13 @@ class SpliceAgent(AgentByName):
         return type(self).plan is SpliceAgent.plan
 
     def row_sum_error(self, explorer_policy: Floats | None) -> float:
-        """Return by how much rows of the baseline, an explorer's policy and the known start miss 1, at most."""
+        """Return by how much rows of the baseline, an explorer's policy and the known start miss
+        1, at most.
+        """
         start = np.ones(1) if self.problem.start is None else self.problem.start
-        rows = [self.pi_b, start] if explorer_policy is None else [self.pi_b, start, explorer_policy]
+        rows = (
+            [self.pi_b, start] if explorer_policy is None else [self.pi_b, start, explorer_policy]
+        )
         return max(float(np.abs(row.sum(axis=-1) - 1.0).max()) for row in rows)
 
     def check_counts(self, counts: Counts) -> None:
@@ -149,34 +171,40 @@ class SpliceAgent(AgentByName):
         super().check_counts(counts)
         if counts.logged and isinstance(self.bounds, Bernstein):
             raise InvalidCounts(
-                "These counts hold logged episodes, which the paper's bounds do not cover: their proof needs a "
-                "baseline that was fixed before the data. Use bounds=sf.KL()."
+                "These counts hold logged episodes, which the paper's bounds do not cover: their "
+                "proof needs a baseline that was fixed before the data. Use bounds=sf.KL()."
             )
         if self.returns is None or not counts.return_weights.any():
             return
-        other = counts.origin is not None and counts.origin.differing(self.problem.origin, ("units",))
+        other = counts.origin is not None and counts.origin.differing(
+            self.problem.origin, ("units",)
+        )
         if other or counts.returns_of not in (None, self.fingerprint):
             raise InvalidCounts(
-                "These counts hold returns of another baseline, or summed by other rewards: they prove nothing here. "
-                "Use counts.forget_returns(): what was seen of the dynamics stays. (Policies are compared bit by bit: "
-                "one that is computed again may differ in its last bits. Keep it with sf.save_policy.)"
+                "These counts hold returns of another baseline, or summed by other rewards: they "
+                "prove nothing here. Use counts.forget_returns(): what was seen of the dynamics "
+                "stays. (Policies are compared bit by bit: one that is computed again may differ "
+                "in its last bits. Keep it with sf.save_policy.)"
             )
         possible, units = self.possible_returns, self.problem.units
         low, high = units.to_user(possible.lowest), units.to_user(possible.highest)
         if counts.return_weights[OUTSIDE]:
             raise InvalidCounts(
-                f"{counts.return_weights[OUTSIDE]:,} returns of the baseline are outside the range ({low:.6g}, "
-                f"{high:.6g}) that is possible by what the problem says. The premise is false: begin with new counts, "
-                "and correct it."
+                f"{counts.return_weights[OUTSIDE]:,} returns of the baseline are outside the range "
+                f"({low:.6g}, {high:.6g}) that is possible by what the problem says. The premise "
+                "is false: begin with new counts, and correct it."
             )
         if counts.return_range != self.return_range:
             raise InvalidCounts(
-                f"The returns in these counts were counted in another range than this agent's ({low:.6g}, {high:.6g}). "
-                "Give it the same problem, or use counts.forget_returns(): what was seen of the dynamics stays."
+                "The returns in these counts were counted in another range than this agent's "
+                f"({low:.6g}, {high:.6g}). Give it the same problem, or use "
+                "counts.forget_returns(): what was seen of the dynamics stays."
             )
 
     def doubts(self, counts: Counts) -> bool:
-        """Does a plan rest on counts of which nobody says what they are evidence about? A floor of 0 needs none."""
+        """Does a plan rest on counts of which nobody says what they are evidence about? A floor
+        of 0 needs none.
+        """
         return not counts.claimed and (self.rule.floor > 0.0 or self.rule.max_loss >= 0.0)
 
     def model(self, counts: Counts) -> Model:
@@ -187,21 +215,25 @@ class SpliceAgent(AgentByName):
     def with_logged_returns(self, counts: Counts, returns: ArrayLike) -> Counts:
         """New counts, in which the returns of a log are evidence of the baseline's value, too.
 
-        `counts` are those of the log, `returns` what each of its episodes was paid, in the user's units
-        (`sf.log_returns`). By calling this YOU assert that this baseline played every episode of the log, and that it
-        was fixed before anybody looked at the log: a policy that was learnt from it, or chosen for its returns, is not
-        covered. `plan.explain()` lists that among the premises.
+        `counts` are those of the log, `returns` what each of its episodes was paid, in the user's
+        units (`sf.log_returns`). By calling this YOU assert that this baseline played every episode
+        of the log, and that it was fixed before anybody looked at the log: a policy that was learnt
+        from it, or chosen for its returns, is not covered. `plan.explain()` lists that among the
+        premises.
         """
         if self.returns is None:
-            raise InvalidSetting("Returns are no evidence for this agent. Give it returns=sf.Returns().")
+            raise InvalidSetting(
+                "Returns are no evidence for this agent. Give it returns=sf.Returns()."
+            )
         self.check_counts(counts)
         paid = as_floats("returns", returns, InvalidCounts)
         require_finite("returns", paid, InvalidCounts)
         if not counts.logged or paid.shape != (counts.episodes,) or counts.baseline_returns[0]:
             raise InvalidCounts(
                 f"Found {paid.size:,} returns, and counts of {counts.episodes:,} episodes of which "
-                f"{counts.baseline_returns[0]:,} have a return. Expected the counts of a log alone, and one return for "
-                "each of its episodes: leaving some out would select the data."
+                f"{counts.baseline_returns[0]:,} have a return. Expected the counts of a log "
+                "alone, and one return for each of its episodes: leaving some out would select the "
+                "data."
             )
         self._require_log_of_baseline(counts, paid)
         kept = counts.copy_for(self.problem)
@@ -210,7 +242,8 @@ class SpliceAgent(AgentByName):
         for x in paid.tolist():
             level = self.problem.units.from_user(x) * REWARD_UNITS
             earned = round(level) if abs(level - round(level)) < 1e-6 else math.floor(level)
-            # The range is of sums of rewards that are rounded down one by one: H of them lose up to 2^-20 each.
+            # The range is of sums of rewards that are rounded down one by one: H of them lose up to
+            # 2^-20 each.
             above = low + width < earned <= low + width + self.problem.H
             kept.count_return(low + width if above else earned)
         kept.logged_returns = len(paid)
@@ -218,10 +251,11 @@ class SpliceAgent(AgentByName):
         return kept
 
     def _require_log_of_baseline(self, counts: Counts, paid: Floats) -> None:
-        """Refuse returns that are not those of the counts, and a log with actions that the baseline never plays.
+        """Refuse returns that are not those of the counts, and a log with actions that the baseline
+        never plays.
 
-        Known rewards may be means: then what was paid differs from them by chance, by more than allowed here with
-        probability 1e-9 (Hoeffding).
+        Known rewards may be means: then what was paid differs from them by chance, by more than
+        allowed here with probability 1e-9 (Hoeffding).
         """
         never = self.pi_b == 0.0
         never = never.all(axis=0, keepdims=True) if counts.pooled else never
@@ -230,12 +264,15 @@ class SpliceAgent(AgentByName):
             _, s, a = bad[0]
             names = self.problem.names
             raise InvalidCounts(
-                f"The log holds action {names.action(a)} in state {names.state(s)}, which this baseline never plays "
-                "there: somebody else wrote it. Its returns prove nothing of this baseline."
+                f"The log holds action {names.action(a)} in state {names.state(s)}, which this "
+                "baseline never plays there: somebody else wrote it. Its returns prove nothing of "
+                "this baseline."
             )
         problem = self.problem
         if counts.shared and (len(problem.r_rows) > 1 or problem.pays_by_next):
-            return  # shared rows do not say at which step a pair was played, nor what followed the last step
+            # shared rows do not say at which step a pair was played, nor what followed the last
+            # step
+            return
         earned, chance = 0.0, 0
         for row, there in enumerate(Frequencies.of(counts.transitions)):
             known = ~problem.unknown_at(row)
@@ -246,27 +283,37 @@ class SpliceAgent(AgentByName):
         if abs(total - earned) > rounding + math.sqrt(0.5 * chance * math.log(2e9)):
             found, expected = (problem.units.to_user(x / len(paid)) for x in (total, earned))
             raise InvalidCounts(
-                f"The returns have a mean of {found:.6g}, but what was counted of the same episodes was paid "
-                f"{expected:.6g} on average. Give log_returns the horizon= and after_end= that count_log was given."
+                f"The returns have a mean of {found:.6g}, but what was counted of the same "
+                f"episodes was paid {expected:.6g} on average. Give log_returns the horizon= and "
+                "after_end= that count_log was given."
             )
 
     def explored(self, counts: Counts, rng: np.random.Generator | None) -> Floats | None:
-        """Return the explorer's policy; None for the optimistic policy, which the planner finds itself."""
+        """Return the explorer's policy; None for the optimistic policy, which the planner finds
+        itself.
+        """
         if self.explorer is None:
             return None
         if rng is None:
-            raise InvalidSetting("An explorer draws at random: call plan(counts, rng) with a numpy Generator.")
-        return check_policy(self.explorer(counts.copy(), rng), self.problem, "the explorer's policy")
+            raise InvalidSetting(
+                "An explorer draws at random: call plan(counts, rng) with a numpy Generator."
+            )
+        return check_policy(
+            self.explorer(counts.copy(), rng), self.problem, "the explorer's policy"
+        )
 
     def of_baseline(self, counts: Counts) -> tuple[float, float]:
-        """Bound the baseline's value by its returns and by what is known before, not by the model (readable)."""
+        """Bound the baseline's value by its returns and by what is known before, not by the
+        model (readable).
+        """
         low, up = self.by_returns(counts)
         return max(low, self.proved_before), up
 
     def by_returns(self, counts: Counts) -> tuple[float, float]:
         """Bound the baseline's value by its returns, where these are evidence (readable version).
 
-        It is bounded from below, or for a floor relative to the baseline from above: that side has the whole share.
+        It is bounded from below, or for a floor relative to the baseline from above: that side has
+        the whole share.
         """
         if self.returns is None or counts.returns_of is None or not counts.spread_episodes:
             return -np.inf, np.inf
@@ -274,29 +321,41 @@ class SpliceAgent(AgentByName):
         if self.rule.max_loss >= 0.0:
             up = portfolio.mean_upper(weights, self.log_inverse_share) + LOST
             return -np.inf, possible.lowest + possible.span * up + possible.rounding
-        return possible.lowest + possible.span * portfolio.mean_lower(weights, self.log_inverse_share), np.inf
+        return possible.lowest + possible.span * portfolio.mean_lower(
+            weights, self.log_inverse_share
+        ), np.inf
 
     @cached_property
     def possible_returns(self) -> ReturnsRange:
-        """The range of the return of one baseline episode; where returns are not evidence, nothing."""
+        """The range of the return of one baseline episode; where returns are not evidence,
+        nothing.
+        """
         if self.returns is None:
             return ReturnsRange(0, 0, 0.0)
         return returns_range(self.problem, self.pi_b)
 
     @property
     def return_range(self) -> tuple[int, int] | None:
-        """The least return of a baseline episode and the span, in 2^-20; None: returns are not evidence."""
+        """The least return of a baseline episode and the span, in 2^-20; None: returns are not
+        evidence.
+        """
         return None if self.returns is None else self.possible_returns[:2]
 
     @property
     def log_inverse_share(self) -> float:
         """log(1 / the share of delta for returns), times the scale of the bounds."""
-        return np.inf if self.returns is None else -float(np.log(self.delta * self.returns.share)) * self.bounds.scale
+        return (
+            np.inf
+            if self.returns is None
+            else -float(np.log(self.delta * self.returns.share)) * self.bounds.scale
+        )
 
     def standard(self, model: Model, counts: Counts) -> tuple[float, float]:
-        """Return the floor as a number, and what may stand for pi_b's lower value beside the model's (readable).
+        """Return the floor as a number, and what may stand for pi_b's lower value beside the
+        model's (readable).
 
-        A relative floor is (1-a) U, or U - y, with U >= V^b, and U itself stands for pi_b: see `candidate_values`.
+        A relative floor is (1-a) U, or U - y, with U >= V^b, and U itself stands for pi_b: see
+        `candidate_values`.
         """
         rule = self.rule
         L_b, up = self.of_baseline(counts)
@@ -307,13 +366,17 @@ class SpliceAgent(AgentByName):
         return max((1.0 - rule.max_loss) * U - rule.max_loss * rule.offset - rule.amount, 0.0), U
 
     def evidence(self, counts: Counts, explorer_policy: Floats | None = None) -> PlanEvidence:
-        """Return what the kernels read: balls or estimates, start, returns. They share the counts' arrays."""
+        """Return what the kernels read: balls or estimates, start, returns. They share the
+        counts' arrays.
+        """
         problem, bounds = self.problem, self.bounds
         log_union = float(np.log(bounds.events(problem, counts.pooled) / self.delta_prime))
         full_support = isinstance(bounds, KL) and bounds.full_support
         rounding = margin(problem.H, self.row_sum_error(explorer_policy))
         return PlanEvidence(
-            bounds.evidence(problem, counts, self.delta_prime, rounding, uppers=self.rule.max_loss >= 0.0),
+            bounds.evidence(
+                problem, counts, self.delta_prime, rounding, uppers=self.rule.max_loss >= 0.0
+            ),
             kernels.start_from(
                 problem.start,
                 counts.n_start,
@@ -327,7 +390,9 @@ class SpliceAgent(AgentByName):
                 seen=kernels.seen_returns_from(
                     counts.baseline_returns,
                     counts.return_weights,
-                    None if counts.returns_of is None else self.return_range,  # of nobody: no evidence
+                    None
+                    if counts.returns_of is None
+                    else self.return_range,  # of nobody: no evidence
                 ),
                 portfolio=kernels.portfolio_from(),
                 rounding=self.possible_returns.rounding,
@@ -352,17 +417,25 @@ class SpliceAgent(AgentByName):
     @property
     def has_all_slots(self) -> bool:
         """Does each candidate have values of its own, whatever the evidence is?"""
-        few = len(self.h0) <= 3 or self.problem.S <= MOST_IN_A_TABLE or isinstance(self.bounds, Bernstein)
+        few = (
+            len(self.h0) <= 3
+            or self.problem.S <= MOST_IN_A_TABLE
+            or isinstance(self.bounds, Bernstein)
+        )
         return few and self.problem.S < kernels.LONG
 
     def slots(self, evidence: "kernels.Evidence") -> Ints:
-        """The candidates that have values of their own. With balls over lists, splices between the first and the
-        baseline share one place: most are not bounded at all (`kernels.bound_candidates`)."""
+        """The candidates that have values of their own. With balls over lists, splices between the
+        first and the baseline share one place: most are not bounded at all
+        (`kernels.bound_candidates`).
+        """
         shared = isinstance(evidence, kernels.SparseBalls) and len(self.h0) > 3
         return np.array([0, 1, self.problem.H]) if shared else self.h0
 
     def decide(self, known: PlanEvidence, explorer_policy: Floats | None = None) -> "Decision":
-        """Bound the candidates and choose: the kernels' part of a plan. `explorer_policy` is an explorer's policy."""
+        """Bound the candidates and choose: the kernels' part of a plan. `explorer_policy` is an
+        explorer's policy.
+        """
         evidence, start, returns = known.model, known.start, known.returns
         rule, H = self.rule, self.problem.H
         splices = kernels.empty_splices(self.slots(evidence), self.pi_b, explorer_policy)
@@ -372,7 +445,9 @@ class SpliceAgent(AgentByName):
         if self.problem.S < kernels.LONG:
             floor = kernels.bound_candidates(evidence, splices, start, returns, rule, L)
         else:
-            floor = kernels.bound_in_parts(evidence, splices, start, returns, rule, L, kernels.cores())
+            floor = kernels.bound_in_parts(
+                evidence, splices, start, returns, rule, L, kernels.cores()
+            )
         c, rho, reached = kernels.choose(L, floor, rule.mixes)
         h = int(self.h0[c])
         top = splices
@@ -380,14 +455,18 @@ class SpliceAgent(AgentByName):
             top = kernels.empty_splices(np.zeros(1, dtype=np.int64), self.pi_b)
             kernels.bound_splices(evidence, top, np.zeros(0, dtype=np.int64), 0, self.problem.S)
         explorer = (
-            one_hot(splices.pi_bar, self.problem.A) if explorer_policy is None else np.array(explorer_policy)
+            one_hot(splices.pi_bar, self.problem.A)
+            if explorer_policy is None
+            else np.array(explorer_policy)
         )  # writable, as the loop's
         by_model = max(kernels.start_bound(start, splices.V_low[0, -1], 1.0) - start.final, 0.0)
         by_returns = kernels.returns_bounds(returns)[0]
         U = float(L[-1])
         if len(L) > 1:
             L[-1] = max(by_model, by_returns, returns.before)
-        up = start.final - kernels.start_bound(start, top.V_up[0, 0], -1.0)  # rounded up, as lower values are down
+        up = start.final - kernels.start_bound(
+            start, top.V_up[0, 0], -1.0
+        )  # rounded up, as lower values are down
         bolder = max(c - 1, 0)
         tail = int(self.h0[bolder])  # from there on it is pi_bar, whose values are in slot 0
         return Decision(
@@ -400,7 +479,9 @@ class SpliceAgent(AgentByName):
             U=U,
             upper=float(H) if self.problem.rewards_at_least else min(up, float(H)),
             explorer=explorer,
-            V_low=np.concatenate([splices.V_low[:tail, min(bolder, len(splices.h0) - 2)], splices.V_low[tail:, 0]]),
+            V_low=np.concatenate(
+                [splices.V_low[:tail, min(bolder, len(splices.h0) - 2)], splices.V_low[tail:, 0]]
+            ),
             V_low_b=splices.V_low[:, -1].copy(),
             by_model=by_model,
             by_returns=by_returns,
@@ -415,7 +496,9 @@ class SpliceAgent(AgentByName):
         return policy
 
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """The policy of the next episode. Depends on the counts (and what an explorer draws) and on nothing else."""
+        """The policy of the next episode. Depends on the counts (and what an explorer draws) and
+        on nothing else.
+        """
         self.check_counts(counts)
         kept = counts.copy()
         explorer_policy = self.explored(counts, rng)
@@ -430,7 +513,9 @@ class SpliceAgent(AgentByName):
             lower=lower,
             upper=decision.upper,
             candidates=L,
-            safety=safety(self.bounds.certified, self.rule.floor, decision.reached, self.doubts(kept)),
+            safety=safety(
+                self.bounds.certified, self.rule.floor, decision.reached, self.doubts(kept)
+            ),
             label=str(self.label),
             grounds=SpliceGrounds(
                 agent=self,
@@ -454,6 +539,8 @@ def check_settings(problem: object, bounds: object, pooled: object, replan: obje
     """Check what the constructor of an agent with KL or the paper's bounds is given."""
     known = check_problem(problem, pooled, replan)
     if type(bounds) not in (Bernstein, KL):
-        raise InvalidSetting(f"bounds is {bounds!r}, expected sf.KL() or sf.Bernstein(), and not a subclass.")
+        raise InvalidSetting(
+            f"bounds is {bounds!r}, expected sf.KL() or sf.Bernstein(), and not a subclass."
+        )
     assert isinstance(bounds, Bernstein | KL)
     bounds.require(known)

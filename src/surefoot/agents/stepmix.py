@@ -16,7 +16,8 @@ from surefoot.model.policy import splice, step_mixture
 def stepmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float = -np.inf) -> Plan:
     """Return the policy StepMix plays next, and why it is safe; values are rescaled to 0..H.
 
-    The two neighbours differ at step h alone, and V is linear in the rule of one step, so on the good event
+    The two neighbours differ at step h alone, and V is linear in the rule of one step, so on the
+    good event
         V^pi = (1-rho) V^h + rho V^{h-1} >= (1-rho) L[h] + rho L[h-1] = floor.
     """
     pi_bar, V_up, V_low = bounds.optimistic(model)  # the optimistic policy
@@ -27,22 +28,39 @@ def stepmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float
 
     reached = [h0 for h0, low in enumerate(L) if low >= floor]
     if not reached:  # too little data: what is left is trust in pi_b
-        return Plan(pi_b, "baseline", model.H, 0.0, L[-1], upper, L, safety(bounds.certified, floor, False))
+        return Plan(
+            pi_b, "baseline", model.H, 0.0, L[-1], upper, L, safety(bounds.certified, floor, False)
+        )
     h = reached[0]
     if h == 0:
-        return Plan(pi_bar, "optimistic", 0, 1.0, L[0], upper, L, safety(bounds.certified, floor, True))
-    rho = (L[h] - floor) / (L[h] - L[h - 1])  # Eq. stepmix1; the kernel takes off a few ulp, towards safety
+        return Plan(
+            pi_bar, "optimistic", 0, 1.0, L[0], upper, L, safety(bounds.certified, floor, True)
+        )
+    rho = (L[h] - floor) / (
+        L[h] - L[h - 1]
+    )  # Eq. stepmix1; the kernel takes off a few ulp, towards safety
     policy = step_mixture(pi[h], pi[h - 1], rho)  # Eq. stepmix2
-    return Plan(policy, exit_taken(h, rho, model.H), h, rho, floor, upper, L, safety(bounds.certified, floor, True))
+    return Plan(
+        policy,
+        exit_taken(h, rho, model.H),
+        h,
+        rho,
+        floor,
+        upper,
+        L,
+        safety(bounds.certified, floor, True),
+    )
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class StepMix(FloorAgent):
-    """Plays the boldest certified policy "pi_b up to step h, then pi_bar", mixed at one step with its bolder neighbour.
+    """Plays the boldest certified policy "pi_b up to step h, then pi_bar", mixed at one step with
+    its bolder neighbour.
 
-    Promise (scale 1): with probability at least 1 - delta EVERY episode's policy has value >= floor, provided the
-    baseline has. The baseline's value is not needed; until data certify it, it is played on trust.
+    Promise (scale 1): with probability at least 1 - delta EVERY episode's policy has value >=
+    floor, provided the baseline has. The baseline's value is not needed; until data certify it, it
+    is played on trust.
     """
 
     name = "StepMix"
@@ -51,5 +69,7 @@ class StepMix(FloorAgent):
         """`plan`, by the readable version above: with the optimistic policy."""
         model = self.model(counts)
         floor, L_b = self.standard(model, counts)
-        plan = at_most_trusted(stepmix(model, self.baseline, floor, self.bounds, L_b), self.doubts(counts))
+        plan = at_most_trusted(
+            stepmix(model, self.baseline, floor, self.bounds, L_b), self.doubts(counts)
+        )
         return self.with_user_units(plan)

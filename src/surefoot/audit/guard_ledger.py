@@ -1,4 +1,5 @@
-"""GuardLedger: every plan of a guard in a file, with the tickets it rests on (format: docs/ledger.md).
+"""GuardLedger: every plan of a guard in a file, with the tickets it rests on (format:
+docs/ledger.md).
 
 `guard_verifier.py` checks it, and shares no code with this file, nor with the rest of the library.
 """
@@ -11,7 +12,14 @@ import numpy as np
 
 from surefoot.__about__ import __version__
 from surefoot.audit import guard_verifier
-from surefoot.audit.ledger import BEFORE_THE_FIRST, NOT_OF_THIS_RUN, Place, append, require_nothing_written, synced
+from surefoot.audit.ledger import (
+    BEFORE_THE_FIRST,
+    NOT_OF_THIS_RUN,
+    Place,
+    append,
+    require_nothing_written,
+    synced,
+)
 from surefoot.audit.records import Entry, hexes
 from surefoot.base.files import require_place
 from surefoot.errors import InvalidFile, InvalidSetting
@@ -19,7 +27,10 @@ from surefoot.guard import Guard, GuardPlan, GuardState
 from surefoot.guard.ramp import GRID
 from surefoot.guard.state import OPEN, Columns, PolicyRecord, Tickets
 
-COMPARED, BOUNDED = 2, 1  # formats: a floor measured from the baseline rests on comparisons, others on bounds
+COMPARED, BOUNDED = (
+    2,
+    1,
+)  # formats: a floor measured from the baseline rests on comparisons, others on bounds
 
 
 class GuardLedger:
@@ -32,8 +43,9 @@ class GuardLedger:
             ...
             ledger.close(state)
 
-    A record holds what was drawn and settled since the record before. A plan that shares out the coin as the last one
-    is not written again. The file never replaces another one. `sf.check_ledger(path)` re-derives every plan.
+    A record holds what was drawn and settled since the record before. A plan that shares out the
+    coin as the last one is not written again. The file never replaces another one.
+    `sf.check_ledger(path)` re-derives every plan.
     """
 
     def __init__(self, path: str | Path, guard: Guard) -> None:
@@ -41,15 +53,21 @@ class GuardLedger:
         self.path = require_place(path)
         self.guard = guard
         if self.path.exists():
-            raise InvalidFile(f"{self.path} exists. Choose another file for the ledger: nothing is overwritten.")
+            raise InvalidFile(
+                f"{self.path} exists. Choose another file for the ledger: nothing is overwritten."
+            )
         self._last = Written(BEFORE_THE_FIRST, 0, None, [])
         self._closed = False
 
     @classmethod
-    def resume(cls, path: str | Path, guard: Guard, state: GuardState, place: Place | None = None) -> Self:
-        """Continue a ledger where this state stands. Later records, and one that was cut off, are removed.
+    def resume(
+        cls, path: str | Path, guard: Guard, state: GuardState, place: Place | None = None
+    ) -> Self:
+        """Continue a ledger where this state stands. Later records, and one that was cut off, are
+        removed.
 
-        With the `place` that a saved run remembers, a ledger that never was at that place is refused, left as it is.
+        With the `place` that a saved run remembers, a ledger that never was at that place is
+        refused, left as it is.
         """
         target = require_place(path)
         if not target.exists():
@@ -78,11 +96,20 @@ class GuardLedger:
         if self._closed:
             raise InvalidSetting(f"The ledger {self.path} is closed. Start another one.")
         if not isinstance(plan, GuardPlan) or plan.guard.fingerprint != self.guard.fingerprint:
-            raise InvalidSetting("This plan was not made by the guard of the ledger. Start a ledger for each guard.")
+            raise InvalidSetting(
+                "This plan was not made by the guard of the ledger. Start a ledger for each guard."
+            )
         if self._last.state is None:
             begun = _begun(plan.state)
-            self._append(first_record(self.guard, plan.state), self._last._replace(state=begun), "xb")
-        record = {"kind": "plan", "number": self._last.plans, **self._since(plan.state), **_claims(plan)}
+            self._append(
+                first_record(self.guard, plan.state), self._last._replace(state=begun), "xb"
+            )
+        record = {
+            "kind": "plan",
+            "number": self._last.plans,
+            **self._since(plan.state),
+            **_claims(plan),
+        }
         if _terms(record) != self._last.terms:
             self._append(record, Written("", self._last.plans + 1, plan.state, _terms(record)))
 
@@ -92,7 +119,12 @@ class GuardLedger:
             self._closed = True
             return
         # The place stays that of the last plan: a run that goes on replaces this record.
-        append(self.path, {"kind": "end", "plans": self._last.plans, **self._since(state)}, self._last.digest, "ab")
+        append(
+            self.path,
+            {"kind": "end", "plans": self._last.plans, **self._since(state)},
+            self._last.digest,
+            "ab",
+        )
         self._closed = True
 
     def __enter__(self) -> Self:
@@ -153,7 +185,10 @@ def changes(before: GuardState, state: GuardState) -> Entry:
         "admitted": [[p.name, p.fingerprint or "", p.admitted] for p in state.policies[known:]],
         "withdrawn": gone,
         "drawn": now.policy[before.tickets.n :].tolist(),
-        "settled": [[int(i), hexes(float(now.ret[i]))] for i in np.flatnonzero(open_before & (now.code != OPEN))],
+        "settled": [
+            [int(i), hexes(float(now.ret[i]))]
+            for i in np.flatnonzero(open_before & (now.code != OPEN))
+        ],
         "alarm": state.alarm,
     }
 
@@ -175,7 +210,11 @@ def _terms(record: Entry) -> list[Any]:
 def _begun(state: GuardState) -> GuardState:
     """Return the state before the first ticket and the first candidate."""
     logged = state.logged
-    first = PolicyRecord(state.policies[0].name, state.policies[0].fingerprint, 0) if logged is None else logged
+    first = (
+        PolicyRecord(state.policies[0].name, state.policies[0].fingerprint, 0)
+        if logged is None
+        else logged
+    )
     return GuardState(state.guard, (first,), Tickets(), logged)
 
 
@@ -183,7 +222,9 @@ def _kept(path: Path, guard: Guard, state: GuardState, place: Place | None) -> W
     """Remove what follows this state, and return the ledger's own state after what is kept."""
     digest, kept, told = BEFORE_THE_FIRST, 0, Told()
     seen, lines = place is None or place.plans == 0, path.read_bytes().splitlines(keepends=True)
-    if not lines or (len(lines) == 1 and not lines[0].endswith(b"\n")):  # a crash cut off its first record
+    if not lines or (
+        len(lines) == 1 and not lines[0].endswith(b"\n")
+    ):  # a crash cut off its first record
         require_nothing_written(path, place)
         path.unlink()
         return Written(BEFORE_THE_FIRST, 0, None, [])
@@ -193,7 +234,11 @@ def _kept(path: Path, guard: Guard, state: GuardState, place: Place | None) -> W
         except (ValueError, KeyError, TypeError):
             break
         if record["kind"] == "guard":
-            mine = {**first_record(guard, state), "software": record["software"], "digest": record["digest"]}
+            mine = {
+                **first_record(guard, state),
+                "software": record["software"],
+                "digest": record["digest"],
+            }
             if mine != record:
                 raise InvalidFile(f"{path} is the ledger of another guard. Choose another file.")
         elif record["kind"] == "end" or not told.fits(record, state):
@@ -203,7 +248,9 @@ def _kept(path: Path, guard: Guard, state: GuardState, place: Place | None) -> W
         digest, kept = record["digest"], kept + len(line)
         seen = seen or place == (told.plans, digest)
     if digest == BEFORE_THE_FIRST:
-        raise InvalidFile(f"{path} is not the ledger of a guard, or a damaged one. Choose another file.")
+        raise InvalidFile(
+            f"{path} is not the ledger of a guard, or a damaged one. Choose another file."
+        )
     if not seen:
         raise InvalidFile(NOT_OF_THIS_RUN.format(path))
     with path.open("r+b") as stream:
@@ -224,10 +271,14 @@ class Told:
     def fits(self, record: Entry, state: GuardState) -> bool:
         """Did all that a record tells happen before this state?"""
         columns, last = state.tickets.columns, self.tickets + len(record["drawn"])
-        happened = last <= state.tickets.n and self.policies + len(record["admitted"]) <= len(state.policies)
+        happened = last <= state.tickets.n and self.policies + len(record["admitted"]) <= len(
+            state.policies
+        )
         happened = happened and record["drawn"] == columns.policy[self.tickets : last].tolist()
         happened = happened and record["alarm"] in ("", state.alarm)
-        happened = happened and all(state.policies[p].withdrawn == at for p, at in record["withdrawn"])
+        happened = happened and all(
+            state.policies[p].withdrawn == at for p, at in record["withdrawn"]
+        )
         return happened and all(hexes(float(columns.ret[i])) == ret for i, ret in record["settled"])
 
     def add(self, record: Entry) -> None:
@@ -247,6 +298,7 @@ class Told:
         code, ret = np.where(known, all_.code[:n], OPEN), np.where(known, all_.ret[:n], np.nan)
         columns = Columns(all_.policy[:n], code, ret, all_.mark[:n])
         policies = tuple(
-            replace(each, withdrawn=self.withdrawn.get(p)) for p, each in enumerate(now.policies[: self.policies])
+            replace(each, withdrawn=self.withdrawn.get(p))
+            for p, each in enumerate(now.policies[: self.policies])
         )
         return replace(now, policies=policies, tickets=Tickets.of(columns), alarm=self.alarm)

@@ -1,16 +1,19 @@
-"""Re-derive every plan of a guard's ledger, and refuse whatever is not proved: `python guard_verifier.py FILE`.
+"""Re-derive every plan of a guard's ledger, and refuse whatever is not proved: `python
+guard_verifier.py FILE`.
 
-One file, the standard library alone, no code shared with what writes ledgers. It is in the order of the proof: records
-and digests, the first record and how delta is spent, tickets, bounds, a plan's claims, the summary. The format, and
-what is checked: docs/ledger.md. The proof: docs/guard.md.
+One file, the standard library alone, no code shared with what writes ledgers. It is in the order of
+the proof: records and digests, the first record and how delta is spent, tickets, bounds, a plan's
+claims, the summary. The format, and what is checked: docs/ledger.md. The proof: docs/guard.md.
 
-Arithmetic: shares and floors are compared as fractions, exactly. A bound m is proved if the capital W(m) of the tickets
-is at least one over its level. Its logarithm is a sum of n log(1 - theta + theta x / m): floats, each right to 2^-50 of
-itself, from which 2^-48 of all that was added up is taken off. Bounds that nothing rests on are not in the ledger.
+Arithmetic: shares and floors are compared as fractions, exactly. A bound m is proved if the capital
+W(m) of the tickets is at least one over its level. Its logarithm is a sum of n log(1 - theta +
+theta x / m): floats, each right to 2^-50 of itself, from which 2^-48 of all that was added up is
+taken off. Bounds that nothing rests on are not in the ledger.
 
-A floor that is measured from the baseline rests on comparisons: a candidate is worth at least so much of the baseline's
-value, or so much more than it. One is proved if E(b, c) >= 1/level wherever c is below what is claimed for b. E rises
-in b and falls in c, so E(b, c') bounds it over an interval b..b' and all c up to what is claimed for b', which is c'.
+A floor that is measured from the baseline rests on comparisons: a candidate is worth at least so
+much of the baseline's value, or so much more than it. One is proved if E(b, c) >= 1/level wherever
+c is below what is claimed for b. E rises in b and falls in c, so E(b, c') bounds it over an
+interval b..b' and all c up to what is claimed for b', which is c'.
 """
 
 import hashlib
@@ -28,21 +31,37 @@ from typing import Any
 LONGEST = 2**26  # bytes of a record
 GRID = 2**53  # shares of the coin are whole multiples of 1/GRID
 FINE, EPISODE, INTERVALS = 2**22, 2**20, 64
-HALF = [round(FINE * math.sin(math.pi * k / (2 * INTERVALS)) ** 2) for k in range(INTERVALS // 2 + 1)]
-NODES = [*HALF, *(FINE - node for node in reversed(HALF[:-1]))]  # where returns are counted, in 1/FINE of the range
-STAKES = [x / 8192 for x in (312, 1200, 2528, 4096, 5664, 6992, 7880, 8192, 128, 64, 32, 16, 8, 4, 2, 1)]
+HALF = [
+    round(FINE * math.sin(math.pi * k / (2 * INTERVALS)) ** 2) for k in range(INTERVALS // 2 + 1)
+]
+NODES = [
+    *HALF,
+    *(FINE - node for node in reversed(HALF[:-1])),
+]  # where returns are counted, in 1/FINE of the range
+STAKES = [
+    x / 8192 for x in (312, 1200, 2528, 4096, 5664, 6992, 7880, 8192, 128, 64, 32, 16, 8, 4, 2, 1)
+]
 WEIGHTS = [3 / 32] * 8 + [1 / 32] * 8
-LOST = Fraction(1, FINE) + Fraction(max(b - a for a, b in pairwise(NODES)), EPISODE * FINE)  # by rounding down, at most
+LOST = Fraction(1, FINE) + Fraction(
+    max(b - a for a, b in pairwise(NODES)), EPISODE * FINE
+)  # by rounding down, at most
 HAIR = 2.0**-48
-UNSTAKED = (1 / 2, 1 / 8)  # of the capital in a comparison: against the baseline, and against the candidate
-MOST_INTERVALS = 256  # of the baseline's value, for one comparison: those that guards make need about 100 at most
+UNSTAKED = (
+    1 / 2,
+    1 / 8,
+)  # of the capital in a comparison: against the baseline, and against the candidate
+# of the baseline's value, for one comparison: those that guards make need about 100 at most
+MOST_INTERVALS = 256
 MOST_CANDIDATES = 1000
 FIELDS = {
-    "guard": "kind digest format software low high floor max_loss below delta stages logged missing baseline",
+    "guard": "kind digest format software low high floor max_loss below delta stages logged "
+    "missing baseline",
     "plan": "kind digest number admitted withdrawn drawn settled alarm bounds shares safety",
     "end": "kind digest plans admitted withdrawn drawn settled alarm",
 }
-Verdict = namedtuple("Verdict", "plans certified trusted episodes closed digest promise refusals off_baseline alarm")
+Verdict = namedtuple(
+    "Verdict", "plans certified trusted episodes closed digest promise refusals off_baseline alarm"
+)
 
 
 def require(holds: Any, reason: str) -> None:
@@ -55,13 +74,21 @@ def require(holds: Any, reason: str) -> None:
 
 
 def read_record(line: bytes, before: str) -> dict[str, Any]:
-    """Return the record of a line that is canonical, and whose digest follows the digest `before`."""
-    require(len(line) <= LONGEST and line.endswith(b"\n") and line.isascii(), "the line is cut off, or no text")
+    """Return the record of a line that is canonical, and whose digest follows the digest
+    `before`.
+    """
+    require(
+        len(line) <= LONGEST and line.endswith(b"\n") and line.isascii(),
+        "the line is cut off, or no text",
+    )
     record: dict[str, Any] = json.loads(line.decode("ascii"))
     require(type(record) is dict, "no record")
     body = canonical({key: value for key, value in record.items() if key != "digest"})
     fits = record["digest"] == hashlib.sha256(before.encode() + body).hexdigest()
-    require(fits and canonical(record) + b"\n" == line, "the digest does not fit, or the line is not canonical")
+    require(
+        fits and canonical(record) + b"\n" == line,
+        "the digest does not fit, or the line is not canonical",
+    )
     require(set(record) == set(FIELDS[record["kind"]].split()), "other fields")
     return record
 
@@ -81,7 +108,9 @@ def number(text: Any) -> float:
 
 def whole(value: Any, most: float = math.inf) -> int:
     """Return a whole number that is not negative."""
-    require(type(value) is int and 0 <= value <= most, f"found {value!r:.20}, expected a whole number")
+    require(
+        type(value) is int and 0 <= value <= most, f"found {value!r:.20}, expected a whole number"
+    )
     return int(value)
 
 
@@ -102,13 +131,22 @@ class Head:
         floors = [given["floor"], given["max_loss"], given["below"]]
         require(sum(floor is not None for floor in floors) == 1, "a guard has one floor")
         self.relative = given["floor"] is None
-        require(whole(given["format"]) == 1 + self.relative, "format: 1 for bounds, 2 for comparisons")
-        self.floor, loss, amount = (None if floor is None else Fraction(number(floor)) for floor in floors)
-        require(self.floor is None or self.low <= self.floor <= self.high, "a floor outside the range")
+        require(
+            whole(given["format"]) == 1 + self.relative, "format: 1 for bounds, 2 for comparisons"
+        )
+        self.floor, loss, amount = (
+            None if floor is None else Fraction(number(floor)) for floor in floors
+        )
+        require(
+            self.floor is None or self.low <= self.floor <= self.high, "a floor outside the range"
+        )
         self.keep, self.amount = 1 - (loss or Fraction(0)), amount or Fraction(0)
         self.ratio = loss is not None  # is it V_c / V_b that is compared, or V_c - V_b?
         if loss is not None:
-            require(0 < loss < 1 and self.low >= 0, "a share of the baseline's value needs returns that are >= 0")
+            require(
+                0 < loss < 1 and self.low >= 0,
+                "a share of the baseline's value needs returns that are >= 0",
+            )
         fits = amount is None or 0 < amount <= self.high - self.low
         require(fits, "an amount that may be lost is above 0, and no more than the range")
         self.stages = [Fraction(number(stage)) for stage in given["stages"]]
@@ -116,10 +154,14 @@ class Head:
         require(all(0 < stage <= 1 for stage in self.stages), "a stage outside 0..1")
         self.logged = [whole(weight) for weight in given["logged"]] or [0] * len(NODES)
         self.missing = whole(given["missing"])
-        require(len(self.logged) == len(NODES) and sum(self.logged) % EPISODE == 0, "logged returns")
+        require(
+            len(self.logged) == len(NODES) and sum(self.logged) % EPISODE == 0, "logged returns"
+        )
 
     def level(self, p: int) -> float:
-        """Return the share of delta of policy p: the baseline, the first candidate, the k-th after it."""
+        """Return the share of delta of policy p: the baseline, the first candidate, the k-th
+        after it.
+        """
         if p > 1:
             return self.delta * 0.15 / ((p - 1) * p)
         return self.delta * (0.85 if self.relative else (0.45, 0.40)[p])
@@ -127,8 +169,14 @@ class Head:
     def told(self) -> str:
         """Return what was declared, or logged before: nobody can check it here."""
         floor = f"the floor is {float(self.floor):g}" if self.floor is not None else ""
-        floor = floor or f"the floor is {float(self.keep):g} of the baseline's value less {float(self.amount):g}"
-        logged = f"{sum(self.logged) // EPISODE} logged returns of the baseline, {self.missing} missing"
+        floor = (
+            floor
+            or f"the floor is {float(self.keep):g} of the baseline's value less "
+            f"{float(self.amount):g}"
+        )
+        logged = (
+            f"{sum(self.logged) // EPISODE} logged returns of the baseline, {self.missing} missing"
+        )
         return f"{floor}, returns lie in {self.low:g} to {self.high:g}, {logged}"
 
     def floor_of(self, value: Fraction) -> Fraction:
@@ -146,7 +194,9 @@ class Tickets:
         """Begin with what was logged of the baseline."""
         self.head = head
         self.policy: list[int] = []
-        self.code: list[tuple[int, int] | None] = []  # the node below a return, what counts for the next; None: open
+        self.code: list[
+            tuple[int, int] | None
+        ] = []  # the node below a return, what counts for the next; None: open
         self.mine: list[list[int]] = [[]]  # the tickets of each policy
         self.withdrawn: dict[int, int] = {}
         self.names = {"baseline"}
@@ -159,14 +209,21 @@ class Tickets:
         drawn = record["drawn"]
         require(not drawn or shares is not None, "tickets were drawn before there was a plan")
         for p in drawn:
-            require(whole(p) < len(shares or []) and (shares or [])[p] > 0, "a ticket of a policy that has no share")
+            require(
+                whole(p) < len(shares or []) and (shares or [])[p] > 0,
+                "a ticket of a policy that has no share",
+            )
             self.mine[p].append(len(self.policy))
             self.policy.append(p)
             self.code.append(None)
         for p, at in record["withdrawn"]:
-            require(0 < whole(p) < len(self.mine) + len(record["admitted"]), "a policy is withdrawn that is not there")
             require(
-                p not in self.withdrawn and n <= whole(at) <= len(self.policy), "a policy is withdrawn again, or late"
+                0 < whole(p) < len(self.mine) + len(record["admitted"]),
+                "a policy is withdrawn that is not there",
+            )
+            require(
+                p not in self.withdrawn and n <= whole(at) <= len(self.policy),
+                "a policy is withdrawn again, or late",
             )
             late = p < len(self.mine) and any(i >= at for i in self.mine[p])
             require(not late, "a ticket of a policy that is withdrawn")
@@ -196,9 +253,13 @@ class Tickets:
         return k, (place - NODES[k]) * EPISODE // (NODES[k + 1] - NODES[k])
 
     def first(self, p: int, size: int) -> list[int]:
-        """Return the first tickets of a policy: of `size` ones, logged returns first, which all count."""
+        """Return the first tickets of a policy: of `size` ones, logged returns first, which all
+        count.
+        """
         logged = sum(self.head.logged) // EPISODE if p == 0 else 0
-        require(logged <= size <= logged + len(self.mine[p]), "a bound by more tickets than there are")
+        require(
+            logged <= size <= logged + len(self.mine[p]), "a bound by more tickets than there are"
+        )
         return self.mine[p][: size - logged]
 
     def until(self, p: int, size: int) -> list[int]:
@@ -207,7 +268,8 @@ class Tickets:
         return self.mine[p][: bisect_left(self.mine[p], size)]
 
     def counted(self, p: int, numbers: list[int], worst: int) -> list[int]:
-        """Return how these tickets of a policy are spread over the nodes, open ones counted at the worst node.
+        """Return how these tickets of a policy are spread over the nodes, open ones counted at the
+        worst node.
 
         Logged returns of the baseline are among them.
         """
@@ -226,13 +288,18 @@ class Tickets:
 
 def log_capital(weights: list[int], m: float) -> float:
     """Return at most log W(m), W(m) = sum_j weight_j prod_k (1 - theta_j + theta_j x_k / m)^n_k."""
-    seen = [(weight / EPISODE, node / FINE) for weight, node in zip(weights, NODES, strict=True) if weight]
+    seen = [
+        (weight / EPISODE, node / FINE)
+        for weight, node in zip(weights, NODES, strict=True)
+        if weight
+    ]
     found = []
     for theta, share in zip(STAKES, WEIGHTS, strict=True):
         factors = [(n, 1.0 - theta + theta * x / m) for n, x in seen]
         if all(factor > 0.0 for _, factor in factors):
             terms = [n * math.log(factor) for n, factor in factors]
-            # A factor is right to about 2^-51 of itself, or of 1 + theta x/m where theta is nearly 1.
+            # A factor is right to about 2^-51 of itself, or of 1 + theta x/m where theta is nearly
+            # 1.
             size = math.fsum(abs(term) + n for term, (n, _) in zip(terms, factors, strict=True))
             found.append(math.log(share) + math.fsum(terms) - HAIR * size)
     most = max(found, default=-math.inf)
@@ -263,11 +330,15 @@ def claimed(claim: list[Any]) -> tuple[Fraction, int]:
 
 
 def check_comparison(head: Head, tickets: Tickets, p: int, claim: list[Any]) -> Fraction:
-    """Return what candidate p is worth at least, compared with the baseline, if the tickets of both prove it."""
+    """Return what candidate p is worth at least, compared with the baseline, if the tickets of
+    both prove it.
+    """
     value, size = claimed(claim)
     require(value >= 0 or not head.ratio, "a share of the baseline's value that is below 0")
     if tickets.proved.get(p, (Fraction(0), -1)) == (value, size):
-        return value  # what prefixes prove is proved for good: returns that came since only add to it
+        return (
+            value  # what prefixes prove is proved for good: returns that came since only add to it
+        )
     c = tickets.counted(p, tickets.until(p, size), 0)
     b = tickets.counted(0, tickets.until(0, size), len(NODES) - 1)
     proved = comparison_proves(head, b, c, value, head.level(p))
@@ -276,18 +347,22 @@ def check_comparison(head: Head, tickets: Tickets, p: int, claim: list[Any]) -> 
     return value
 
 
-def comparison_proves(head: Head, b: list[int], c: list[int], value: Fraction, level: float) -> bool:
-    """Return whether returns of the baseline and of a candidate, spread so, prove this value at this level.
+def comparison_proves(
+    head: Head, b: list[int], c: list[int], value: Fraction, level: float
+) -> bool:
+    """Return whether returns of the baseline and of a candidate, spread so, prove this value at
+    this level.
 
-    It is proved interval by interval, and an interval that is too long is halved. A claim that is true by less and less
-    would need more and more of them, so their number is limited.
+    It is proved interval by interval, and an interval that is too long is halved. A claim that is
+    true by less and less would need more and more of them, so their number is limited.
     """
     low, high = Fraction(head.low), Fraction(head.high)
     enough = -math.log(level) * (1 + 2.0**-50)
     intervals = [(0.0, 1.0)]
     for _ in range(MOST_INTERVALS):
         left, right = intervals.pop()
-        # Counted returns of the baseline are too low by up to LOST; rounded up, the claim is the stricter.
+        # Counted returns of the baseline are too low by up to LOST; rounded up, the claim is the
+        # stricter.
         V_b = min(low + (high - low) * (Fraction(right) + LOST), high)
         V_c = value * V_b if head.ratio else V_b + value
         mean = (V_c - low) / (high - low)
@@ -311,7 +386,11 @@ def log_bracket(weights: list[int], m: float, unstaked: float) -> float:
     """Return at most log(unstaked + (1 - unstaked) W(m)). No mean is above 1."""
     won = log_capital(weights, min(m, 1.0)) if m > 0.0 else -math.inf
     most = max(won, 0.0)
-    return most + math.log(unstaked * math.exp(-most) + (1.0 - unstaked) * math.exp(won - most)) - HAIR * (1.0 + most)
+    return (
+        most
+        + math.log(unstaked * math.exp(-most) + (1.0 - unstaked) * math.exp(won - most))
+        - HAIR * (1.0 + most)
+    )
 
 
 # ---- 5. A plan's claims
@@ -332,7 +411,10 @@ def check_plan(head: Head, tickets: Tickets, record: dict[str, Any]) -> str:
     require(not gone, "a withdrawn policy has a share")
     require(not tickets.alarm or shares[0] == GRID, "a candidate has a share after an alarm")
     level = head.floor_of(values[0])
-    worth = sum((Fraction(share, GRID) * value for share, value in zip(shares, values, strict=True)), Fraction(0))
+    worth = sum(
+        (Fraction(share, GRID) * value for share, value in zip(shares, values, strict=True)),
+        Fraction(0),
+    )
     above = [p for p in range(1, P) if values[p] >= level]
     for p, share in enumerate(shares[1:], 1):
         rounded = [int(stage * GRID) for stage in head.stages]
@@ -342,7 +424,10 @@ def check_plan(head: Head, tickets: Tickets, record: dict[str, Any]) -> str:
         require(worth >= level, "what is played is not proved to keep the floor")
         require(not tickets.alarm, "certified, though an alarm was raised")
         return "certified"
-    require(record["safety"] == "trusted" and (tickets.alarm or not head.relative), "a label that no plan has")
+    require(
+        record["safety"] == "trusted" and (tickets.alarm or not head.relative),
+        "a label that no plan has",
+    )
     proved = all(p in above for p, share in enumerate(shares) if share and p)
     require(proved, "trusted, but a candidate has a share that is not proved to be above the floor")
     return "trusted"
@@ -382,12 +467,21 @@ class Check:
 
 
 def verify(lines: Iterable[bytes]) -> Any:
-    """Check every record up to the first that is refused, because what follows rests on it; return the verdict."""
+    """Check every record up to the first that is refused, because what follows rests on it;
+    return the verdict.
+    """
     check, refusals, at = Check(), [], -1
     for at, line in enumerate(lines):
         try:
             check.add(line)
-        except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as reason:
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            IndexError,
+            OverflowError,
+            RecursionError,
+        ) as reason:
             refusals.append((at, str(reason)))
             break
     if check.tickets is None and not refusals:
@@ -395,7 +489,11 @@ def verify(lines: Iterable[bytes]) -> Any:
     promise, episodes = "no guard", 0
     if check.tickets is not None:
         head, episodes = check.tickets.head, len(check.tickets.policy)
-        promise = f"A guard: certified at delta = {head.delta:g} for every episode's coin-averaged value\n"
+        promise = (
+            f"A guard: certified at delta = {head.delta:g} for every episode's "
+            f"coin-averaged "
+            "value\n"
+        )
         promise += f"Declared: {head.told()}"
     plans = sum(check.found.values())
     return Verdict(
@@ -413,15 +511,22 @@ def verify(lines: Iterable[bytes]) -> Any:
 
 
 def summary(verdict: Any) -> str:
-    """Return the verdict in five lines, and one more for each of two things that nobody should overlook."""
+    """Return the verdict in five lines, and one more for each of two things that nobody should
+    overlook.
+    """
     result = "ACCEPTED" if verdict.closed else "ACCEPTED so far"
     if verdict.refusals:
         result = "REFUSED: record {}: {}".format(*verdict.refusals[0])
     end = "closed" if verdict.closed else "open: still being written, or cut off"
-    plans = f"{verdict.plans} plans over {verdict.episodes} episodes: {verdict.certified} certified, "
+    plans = (
+        f"{verdict.plans} plans over {verdict.episodes} episodes: {verdict.certified} certified, "
+    )
     plans += f"{verdict.trusted} trusted"
     if verdict.plans and not verdict.off_baseline:
-        plans += f"\n{'Every' if verdict.certified else 'Nothing was certified: every'} plan is the baseline"
+        plans += (
+            f"\n{'Every' if verdict.certified else 'Nothing was certified: every'} plan is "
+            "the baseline"
+        )
     if verdict.alarm:
         plans += f"\nThe guard is frozen, and plays its baseline: {verdict.alarm}"
     return f"{verdict.promise}\n{plans}\n{end}, last digest {verdict.digest}\n{result}\n"
@@ -436,7 +541,9 @@ def main(argv: list[str]) -> int:
         with Path(argv[0]).open("rb") as stream:
             verdict = verify(iter(lambda: stream.readline(LONGEST + 1), b""))
     except OSError as reason:
-        sys.stderr.write(f"{argv[0]} cannot be read: {reason.strerror}. Expected a ledger of plans.\n")
+        sys.stderr.write(
+            f"{argv[0]} cannot be read: {reason.strerror}. Expected a ledger of plans.\n"
+        )
         return 2
     sys.stdout.write(summary(verdict))
     return 3 if verdict.refusals else 0

@@ -1,4 +1,6 @@
-"""History: what was observed in a live run, in groups of equally many episodes, however long the run is."""
+"""History: what was observed in a live run, in groups of equally many episodes, however long the
+run is.
+"""
 
 from dataclasses import dataclass, field
 
@@ -18,7 +20,8 @@ SAVED = ("history_at", "history_whole", "history_real")
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class History(FrozenRecord):
-    """What was observed in a live run, one number for each group of consecutive episodes, in the user's units.
+    """What was observed in a live run, one number for each group of consecutive episodes, in the
+    user's units.
 
     All groups but the last are of equally many episodes.
     """
@@ -61,7 +64,9 @@ class History(FrozenRecord):
 
 @dataclass
 class Groups:
-    """The history of a run so far. Whole numbers and real ones are kept apart, one row for each group."""
+    """The history of a run so far. Whole numbers and real ones are kept apart, one row for each
+    group.
+    """
 
     first: int = 0  # the episode of the run with which it begins
     width: int = 1  # episodes of a group
@@ -104,7 +109,12 @@ class Groups:
         self.whole[:half] = whole[one] + whole[other]
         for n, mean in ((EPISODES, MEAN), (BY_BASELINE, BASELINE_MEAN)):
             self.real[:half, mean : mean + 2] = np.column_stack(
-                pooled(whole[one, n], whole[other, n], real[one, mean : mean + 2], real[other, mean : mean + 2])
+                pooled(
+                    whole[one, n],
+                    whole[other, n],
+                    real[one, mean : mean + 2],
+                    real[other, mean : mean + 2],
+                )
             )
         self.real[:half, LOW] = np.minimum(real[one, LOW], real[other, LOW])
         self.real[:half, HIGH] = np.maximum(real[one, HIGH], real[other, HIGH])
@@ -122,24 +132,39 @@ class Groups:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, AnyArray], done: int) -> "Groups":
-        """Return the history in a file of a run of so many episodes. ValueError: it is not as it was written."""
+        """Return the history in a file of a run of so many episodes. ValueError: it is not as it
+        was written.
+        """
         at, whole, real = (arrays.get(name, np.zeros(0)) for name in SAVED)
-        if at.shape != (3,) or at.dtype != np.int64 or whole.dtype != np.int64 or real.dtype != np.float64:
+        if (
+            at.shape != (3,)
+            or at.dtype != np.int64
+            or whole.dtype != np.int64
+            or real.dtype != np.float64
+        ):
             raise ValueError("it has other shapes")
         first, width, kept = map(int, at)
-        if not (0 <= first <= done and width >= 1 and width & (width - 1) == 0 and first + kept == done):
+        if not (
+            0 <= first <= done and width >= 1 and width & (width - 1) == 0 and first + kept == done
+        ):
             raise ValueError("it is not of as many episodes")
         made = cls(first, width, kept)
         if made.used > MOST or whole.shape != (made.used, WHOLE) or real.shape != (made.used, REAL):
             raise ValueError("it has other shapes")
-        if not (_possible(whole, width, kept) and np.isfinite(real[:, :LOWER]).all() and not np.isinf(real).any()):
+        if not (
+            _possible(whole, width, kept)
+            and np.isfinite(real[:, :LOWER]).all()
+            and not np.isinf(real).any()
+        ):
             raise ValueError("its numbers are impossible")
         made.whole[: made.used], made.real[: made.used] = whole, real
         return made
 
 
 def proves(plan: Plan) -> bool:
-    """Does the plan say what its policy is worth at least, by bounds that are proved? After an alarm nothing is."""
+    """Does the plan say what its policy is worth at least, by bounds that are proved? After an
+    alarm nothing is.
+    """
     return np.isfinite(plan.lower) and not plan.frozen and plan.safety != "NOT CERTIFIED"
 
 
@@ -152,10 +177,14 @@ def _add(real: Floats, mean: int, x: float, n: int) -> None:
 
 
 def pooled(n: Ints, m: Ints, one: Floats, other: Floats) -> tuple[Floats, Floats]:
-    """Return means and sums of squares of two groups of n and m numbers together (Chan, Golub and LeVeque 1983)."""
+    """Return means and sums of squares of two groups of n and m numbers together (Chan, Golub
+    and LeVeque 1983).
+    """
     both = np.maximum(n + m, 1)
     gap = other[..., 0] - one[..., 0]
-    mean = np.where(n == 0, other[..., 0], np.where(m == 0, one[..., 0], one[..., 0] + gap * (m / both)))
+    mean = np.where(
+        n == 0, other[..., 0], np.where(m == 0, one[..., 0], one[..., 0] + gap * (m / both))
+    )
     apart = np.where((n == 0) | (m == 0), 0.0, gap * gap * (n * (m / both)))
     return mean, one[..., 1] + other[..., 1] + apart
 

@@ -1,7 +1,8 @@
-"""Ledger: every plan of an agent in a file, so that anybody can check what was certified (format: docs/ledger.md).
+"""Ledger: every plan of an agent in a file, so that anybody can check what was certified (format:
+docs/ledger.md).
 
-`verifier.py` checks it. That file shares no code with this one, nor with the rest of the library: who doubts the
-library need not trust it to check a ledger.
+`verifier.py` checks it. That file shares no code with this one, nor with the rest of the library:
+who doubts the library need not trust it to check a ledger.
 """
 
 import hashlib
@@ -40,8 +41,14 @@ from surefoot.model.transitions import more_than, none_yet, same_counts
 NUMBER = 24  # bytes of a float in a record, at most
 ROWS = 1e-12  # how far the sum of a policy's row may be from 1
 BEFORE_THE_FIRST = "0" * 64
-NOT_OF_THIS_RUN = "{} is not the ledger that this run wrote: its plans are others. Give the right one."
-NOT_OF_THE_AGENT = ("software", "warm", "logged")  # fields of the first record that do not depend on the agent
+NOT_OF_THIS_RUN = (
+    "{} is not the ledger that this run wrote: its plans are others. Give the right one."
+)
+NOT_OF_THE_AGENT = (
+    "software",
+    "warm",
+    "logged",
+)  # fields of the first record that do not depend on the agent
 
 
 class Ledger:
@@ -51,8 +58,9 @@ class Ledger:
             plan = agent.plan(counts)
             ledger.write(plan)          # before the plan is played
 
-    The file is made with the first plan, and never replaces another file. A last record closes it; without this record
-    a reader sees that it is still being written. `sf.check_ledger(path)` re-derives every plan.
+    The file is made with the first plan, and never replaces another file. A last record closes it;
+    without this record a reader sees that it is still being written. `sf.check_ledger(path)`
+    re-derives every plan.
     """
 
     def __init__(self, path: str | Path, agent: SpliceAgent) -> None:
@@ -60,16 +68,22 @@ class Ledger:
         self.path = require_place(path)
         self.agent = require_floor_agent(agent)
         if self.path.exists():
-            raise InvalidFile(f"{self.path} exists. Choose another file for the ledger: nothing is overwritten.")
+            raise InvalidFile(
+                f"{self.path} exists. Choose another file for the ledger: nothing is overwritten."
+            )
         self._last = Last(BEFORE_THE_FIRST, 0, None)
         self._closed = False
 
     @classmethod
-    def resume(cls, path: str | Path, agent: SpliceAgent, episodes: int, place: "Place | None" = None) -> Self:
-        """Continue a ledger after so many episodes. Later plans are removed: they are made and written again.
+    def resume(
+        cls, path: str | Path, agent: SpliceAgent, episodes: int, place: "Place | None" = None
+    ) -> Self:
+        """Continue a ledger after so many episodes. Later plans are removed: they are made and
+        written again.
 
-        A record that was cut off by a crash is removed, too. If the file does not exist, a new ledger begins. With the
-        `place` that a saved state remembers, a ledger that never was at that place is refused, and left as it is.
+        A record that was cut off by a crash is removed, too. If the file does not exist, a new
+        ledger begins. With the `place` that a saved state remembers, a ledger that never was at
+        that place is refused, and left as it is.
         """
         target = require_place(path)
         if not target.exists():
@@ -99,7 +113,9 @@ class Ledger:
             raise InvalidSetting(f"The ledger {self.path} is closed. Start another one.")
         grounds = plan.grounds if isinstance(plan, Plan) else None
         if not isinstance(grounds, SpliceGrounds) or grounds.agent is not self.agent:
-            raise InvalidSetting("This plan was not made by the agent of the ledger. Start a ledger for each agent.")
+            raise InvalidSetting(
+                "This plan was not made by the agent of the ledger. Start a ledger for each agent."
+            )
         if self.agent.returns is None and grounds.counts.return_weights.any():
             grounds = grounds._replace(counts=_without_spread(grounds.counts))
         before, counts = self._last.counts, grounds.counts
@@ -109,28 +125,45 @@ class Ledger:
             before = _none_of(counts)
         fewer = (more_than(counts.transitions, before.transitions).n < 0).any()
         if fewer or any((now < then).any() for then, now in _counted(before, counts)):
-            raise InvalidSetting("These counts hold less than those of the plan before. Start another ledger for them.")
+            raise InvalidSetting(
+                "These counts hold less than those of the plan before. Start another ledger for "
+                "them."
+            )
         record = plan_record(plan, grounds, before, self._last.plans)
         played = _played_digest(record)
         if played == self._last.played and _same(before, counts):
             return
         kept = counts.copy()
-        self._append(record, self._last._replace(plans=self._last.plans + 1, counts=kept, played=played))
+        self._append(
+            record, self._last._replace(plans=self._last.plans + 1, counts=kept, played=played)
+        )
 
     def close(self, episodes: int | None = None) -> None:
-        """Write the last record: how many plans there are, and how many episodes were counted in total."""
+        """Write the last record: how many plans there are, and how many episodes were counted in
+        total.
+        """
         if self._closed or self._last.counts is None:
             self._closed = True
             return
         total = self._last.counts.episodes if episodes is None else episodes
         # The place stays that of the last plan: a run that goes on replaces this record.
-        append(self.path, {"kind": "end", "plans": self._last.plans, "episodes": total}, self._last.digest, "ab")
+        append(
+            self.path,
+            {"kind": "end", "plans": self._last.plans, "episodes": total},
+            self._last.digest,
+            "ab",
+        )
         self._closed = True
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         if kind is None:  # after an error the ledger stays open: it can be continued
             self.close()
 
@@ -159,8 +192,8 @@ def require_nothing_written(path: Path, place: Place | None) -> None:
     """Refuse to begin a ledger anew to which plans were written by the run that goes on."""
     if place is not None and place.plans:
         raise InvalidFile(
-            f"{path} does not exist or is empty, but {place.plans:,} plans were written to it. Restore it, or give the "
-            "place where it is: ledger=..."
+            f"{path} does not exist or is empty, but {place.plans:,} plans were written to it. "
+            "Restore it, or give the place where it is: ledger=..."
         )
 
 
@@ -176,9 +209,13 @@ def check_ledger(path: str | Path) -> Any:
     file = as_path(path)
     try:
         with file.open("rb") as stream:
-            return verifier_for(file).verify(iter(lambda: stream.readline(verifier.LONGEST + 1), b""))
+            return verifier_for(file).verify(
+                iter(lambda: stream.readline(verifier.LONGEST + 1), b"")
+            )
     except OSError as reason:
-        raise InvalidFile(f"{path} cannot be read: {reason.strerror}. Expected a ledger of plans.") from None
+        raise InvalidFile(
+            f"{path} cannot be read: {reason.strerror}. Expected a ledger of plans."
+        ) from None
 
 
 def verifier_for(path: str | Path) -> ModuleType:
@@ -189,40 +226,52 @@ def verifier_for(path: str | Path) -> ModuleType:
         record = json.loads(first)
     except (ValueError, RecursionError):
         record = None
-    return guard_verifier if isinstance(record, dict) and record.get("kind") == "guard" else verifier
+    return (
+        guard_verifier if isinstance(record, dict) and record.get("kind") == "guard" else verifier
+    )
 
 
 def require_floor_agent(agent: object) -> SpliceAgent:
-    """Refuse agents other than the StepMix family, which keeps floors by mixing, and problems too large to verify."""
+    """Refuse agents other than the StepMix family, which keeps floors by mixing, and problems
+    too large to verify.
+    """
     if not isinstance(agent, FloorAgent) or not agent.plans_itself:
         raise InvalidSetting(
-            f"A ledger holds certificates of sf.StepMix, sf.EpsMix or sf.StepNoMix, not of {type(agent).__name__}."
+            "A ledger holds certificates of sf.StepMix, sf.EpsMix or sf.StepNoMix, not of "
+            f"{type(agent).__name__}."
         )
     problem = agent.problem
     work = len(agent.h0) * problem.H * problem.S * problem.A * min(problem.S, verifier.FEW)
     if work > verifier.MOST_WORK:
         raise InvalidSetting(
-            f"A ledger of this problem could not be checked in reasonable time: {work:.3g} steps per plan, expected at "
-            f"most {verifier.MOST_WORK:.0e}. Leave the ledger out."
+            f"A ledger of this problem could not be checked in reasonable time: {work:.3g} steps "
+            f"per plan, expected at most {verifier.MOST_WORK:.0e}. Leave the ledger out."
         )
     if problem.pays_by_next and format_of(problem) == OF_LISTS:
-        rewards = int(allowed(problem.as_mask, rows_of_ledger(problem) * problem.S * problem.A, problem.S).sum())
+        rewards = int(
+            allowed(
+                problem.as_mask, rows_of_ledger(problem) * problem.S * problem.A, problem.S
+            ).sum()
+        )
         if NUMBER * rewards > verifier.LONGEST:
             raise InvalidSetting(
-                f"A ledger of this problem would begin with {rewards:.3g} rewards by next state, expected at most "
-                f"{verifier.LONGEST // NUMBER:,}. Say which next states are possible (support=...), so that only their "
-                "rewards are written, or leave the ledger out."
+                f"A ledger of this problem would begin with {rewards:.3g} rewards by next state, "
+                f"expected at most {verifier.LONGEST // NUMBER:,}. Say which next states are "
+                "possible (support=...), so that only their rewards are written, or leave the "
+                "ledger out."
             )
     if problem.start is None and added_steps(problem):
         raise InvalidSetting(
-            "The start of this problem is unknown, but by its units a common start was added, whose step pays nothing. "
-            "A ledger of it could not be checked: leave start=True out of forget, or leave the ledger out."
+            "The start of this problem is unknown, but by its units a common start was added, "
+            "whose step pays nothing. A ledger of it could not be checked: leave start=True out of "
+            "forget, or leave the ledger out."
         )
     missing = float(np.abs(agent.pi_b.sum(axis=-1) - 1.0).max())
     if missing > ROWS:
         raise InvalidSetting(
-            f"Rows of the baseline differ from a sum of 1 by {missing:.3g}. In a ledger, where policies are compared "
-            f"exactly, at most {ROWS:g} is allowed: divide the rows by their sums, sf.normalise(policy)."
+            f"Rows of the baseline differ from a sum of 1 by {missing:.3g}. In a ledger, where "
+            f"policies are compared exactly, at most {ROWS:g} is allowed: divide the rows by their "
+            "sums, sf.normalise(policy)."
         )
     return agent
 
@@ -234,7 +283,9 @@ def append(path: Path, record: Entry, before: str, mode: str) -> str:
         with path.open(mode) as stream:
             stream.write(line)
     except FileExistsError:
-        raise InvalidFile(f"{path} exists. Choose another file for the ledger: nothing is overwritten.") from None
+        raise InvalidFile(
+            f"{path} exists. Choose another file for the ledger: nothing is overwritten."
+        ) from None
     return digest
 
 
@@ -243,14 +294,23 @@ def _none_of(counts: Counts) -> Counts:
     none = counts.copy()
     none.transitions = none_yet(none.shape)
     none.episodes = 0
-    for array in (none.played, none.x_sa, none.z_sa, none.n_start, none.baseline_returns, none.return_weights):
+    for array in (
+        none.played,
+        none.x_sa,
+        none.z_sa,
+        none.n_start,
+        none.baseline_returns,
+        none.return_weights,
+    ):
         if array is not None:
             array[...] = 0
     return none
 
 
 def _without_spread(counts: Counts) -> Counts:
-    """Return counts for the ledger of an agent to which returns are no evidence: how they are spread is left out."""
+    """Return counts for the ledger of an agent to which returns are no evidence: how they are
+    spread is left out.
+    """
     kept = counts.copy()
     kept.return_weights[:] = 0
     return kept
@@ -270,13 +330,17 @@ def _counted(before: Counts, now: Counts) -> list[tuple[AnyArray, AnyArray]]:
 
 
 def _played_digest(record: Entry) -> str:
-    """Return a digest of what is played: an explorer may draw another policy from the same counts."""
+    """Return a digest of what is played: an explorer may draw another policy from the same
+    counts.
+    """
     played = {key: record[key] for key in ("explorer", "policy", "h", "rho", "source", "frozen")}
     return hashlib.sha256(canonical(played)).hexdigest()
 
 
 def _kept(path: Path, agent: SpliceAgent, episodes: int, place: Place | None) -> Last:
-    """Cut the ledger after the last plan that was made with at most so many episodes; return its state."""
+    """Cut the ledger after the last plan that was made with at most so many episodes; return its
+    state.
+    """
     seen = place is None or place.plans == 0
     damaged = f"{path} is not a ledger of this agent, or it is damaged"
     last, end = Last(BEFORE_THE_FIRST, 0, None), 0
@@ -286,7 +350,9 @@ def _kept(path: Path, agent: SpliceAgent, episodes: int, place: Place | None) ->
                 record = json.loads(line)
                 digest = record.pop("digest")
                 if chained(record, last.digest) != (line, digest):
-                    raise InvalidFile(f"{damaged}: record {last.plans + 1} was changed. Start another one.")
+                    raise InvalidFile(
+                        f"{damaged}: record {last.plans + 1} was changed. Start another one."
+                    )
                 if record["kind"] == "end" or record.get("episodes", 0) > episodes:
                     break
                 last = _after(record, last, agent)._replace(digest=digest)
@@ -297,7 +363,8 @@ def _kept(path: Path, agent: SpliceAgent, episodes: int, place: Place | None) ->
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as reason:
         if not _is_cut_off(path, end):
             raise InvalidFile(
-                f"{damaged} ({type(reason).__name__} in record {last.plans + 1}). Start another one."
+                f"{damaged} ({type(reason).__name__} in record {last.plans + 1}). Start another "
+                "one."
             ) from None
     if not seen:
         raise InvalidFile(NOT_OF_THIS_RUN.format(path))
@@ -320,9 +387,13 @@ def _is_cut_off(path: Path, end: int) -> bool:
 def _after(record: Entry, last: Last, agent: SpliceAgent) -> Last:
     """Return the state of a ledger after one more record."""
     if last.counts is None:
-        mine = first_record(agent, Counts.zeros(agent.problem, agent.pooled), format_of(agent.problem))
+        mine = first_record(
+            agent, Counts.zeros(agent.problem, agent.pooled), format_of(agent.problem)
+        )
         if {**record, **{key: mine[key] for key in NOT_OF_THE_AGENT}} != mine:
-            raise InvalidFile("The ledger belongs to another agent, problem, floor or delta. Start another one.")
+            raise InvalidFile(
+                "The ledger belongs to another agent, problem, floor or delta. Start another one."
+            )
         counts = Counts.zeros(agent.problem, agent.pooled)
         counts.logged = bool(record["logged"])
         return last._replace(counts=counts)

@@ -1,4 +1,6 @@
-"""Records of a ledger: what its first line says of the agent, and what one line says of a plan (docs/ledger.md)."""
+"""Records of a ledger: what its first line says of the agent, and what one line says of a plan
+(docs/ledger.md).
+"""
 
 import hashlib
 import json
@@ -31,11 +33,15 @@ Entry = dict[str, Any]
 
 def canonical(record: Entry) -> bytes:
     """Return a record as its line, without the newline."""
-    return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False).encode(
+        "ascii"
+    )
 
 
 def chained(record: Entry, before: str) -> tuple[bytes, str]:
-    """Return the line of a record that follows the digest `before`, and the digest of the record."""
+    """Return the line of a record that follows the digest `before`, and the digest of the
+    record.
+    """
     digest = hashlib.sha256(before.encode("ascii") + canonical(record)).hexdigest()
     return canonical({**record, "digest": digest}) + b"\n", digest
 
@@ -47,7 +53,9 @@ def hexes(values: AnyArray | list[Any] | float) -> Any:
 
 
 def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entry:
-    """Return what all plans of an agent have in common. Format 2 is of problems that keep next states as lists."""
+    """Return what all plans of an agent have in common. Format 2 is of problems that keep next
+    states as lists.
+    """
     problem, bounds, returns = agent.problem, agent.bounds, agent.returns
     family: Entry = {"family": type(bounds).__name__, "scale": hexes(bounds.scale)}
     if isinstance(bounds, KL):
@@ -97,7 +105,11 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
         "returns": evidence,
         "certificate": None
         if proof is None
-        else {"value": hexes(agent.proved_before), "delta": hexes(proof.delta), "fingerprint": proof.fingerprint},
+        else {
+            "value": hexes(agent.proved_before),
+            "delta": hexes(proof.delta),
+            "fingerprint": proof.fingerprint,
+        },
         "warm": counts.episodes > 0,
         "logged": counts.logged and counts.episodes > 0,
     }
@@ -115,7 +127,9 @@ def rows_of_ledger(problem: Problem) -> int:
 
 
 def _by_next(problem: Problem, form: int) -> list[list[list[str]]] | None:
-    """Return rewards by next state, rows x pairs: of all next states; in OF_LISTS, of those that are possible."""
+    """Return rewards by next state, rows x pairs: of all next states; in OF_LISTS, of those that
+    are possible.
+    """
     if not problem.pays_by_next:
         return None
     S, A, pairs = problem.S, problem.A, problem.S * problem.A
@@ -132,14 +146,23 @@ def _by_next(problem: Problem, form: int) -> list[list[list[str]]] | None:
 
 
 def _possible(problem: Problem, form: int) -> list[list[list[int]]] | None:
-    """Return the possible next states of each pair, row by row; None without a mask. In OF_LISTS, none are named
-    where all are possible."""
+    """Return the possible next states of each pair, row by row; None without a mask. In OF_LISTS,
+    none are named where all are possible.
+    """
     lists, support, pairs = problem.mask_lists, problem.support_rows, problem.S * problem.A
     if lists is None:
-        return None if support is None else [[np.flatnonzero(pair).tolist() for pair in row] for row in support]
+        return (
+            None
+            if support is None
+            else [[np.flatnonzero(pair).tolist() for pair in row] for row in support]
+        )
     if form < OF_LISTS:
         free = int((np.diff(lists.first) == 0).sum())
-        require_small("The mask", (free, problem.S), "problem.mask_lists (a ledger holds every possible next state)")
+        require_small(
+            "The mask",
+            (free, problem.S),
+            "problem.mask_lists (a ledger holds every possible next state)",
+        )
         lists = filled(lists, len(lists.first) - 1, problem.S, problem.S)
     found = [lists.of(i).tolist() for i in range(len(lists.first) - 1)]
     return [found[i : i + pairs] for i in range(0, len(found), pairs)]
@@ -155,7 +178,9 @@ def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, number: int)
     visits = np.stack([place // (S * A), place % (S * A), state, grown], axis=-1).tolist()
     unknown = agent.problem.unknown.reshape(-1, S * A)  # counts hold the sums of known rewards, too
     sums, between = (
-        np.where(unknown, 0 if now is None or then is None else (now - then).reshape(rows, S * A), 0)
+        np.where(
+            unknown, 0 if now is None or then is None else (now - then).reshape(rows, S * A), 0
+        )
         for now, then in ((counts.x_sa, before.x_sa), (counts.z_sa, before.z_sa))
     )
     return {
@@ -188,8 +213,8 @@ def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, number: int)
 def claimed_lower(plan: Plan, grounds: SpliceGrounds) -> float:
     """Return the value proved for what is played, not rounded up.
 
-    Where it is the mean of two lower values (see `proved`), floats may round that mean up, and the verifier, which
-    computes it exactly, would be right to refuse it.
+    Where it is the mean of two lower values (see `proved`), floats may round that mean up, and the
+    verifier, which computes it exactly, would be right to refuse it.
     """
     agent = grounds.agent
     if plan.source != "mixture" or not isinstance(agent.floor, BaselineFloor):
@@ -198,7 +223,9 @@ def claimed_lower(plan: Plan, grounds: SpliceGrounds) -> float:
     c, rho = int(np.flatnonzero(agent.h0 == plan.h)[0]), Fraction(plan.rho)
     exact = (1 - rho) * Fraction(L[c]) + rho * Fraction(L[c - 1])
     rounded = float(exact)
-    return min(grounds.lower, math.nextafter(rounded, -math.inf) if Fraction(rounded) > exact else rounded)
+    return min(
+        grounds.lower, math.nextafter(rounded, -math.inf) if Fraction(rounded) > exact else rounded
+    )
 
 
 def changes(grown: AnyArray) -> list[list[int]]:
@@ -207,7 +234,9 @@ def changes(grown: AnyArray) -> list[list[int]]:
 
 
 def actions_of(policy: Floats) -> list[Any]:
-    """Return a deterministic policy as its actions (H, S), any other as hexadecimal floats (H, S, A)."""
+    """Return a deterministic policy as its actions (H, S), any other as hexadecimal floats (H,
+    S, A).
+    """
     chosen = policy.argmax(axis=-1)
     certain = np.array_equal(np.eye(policy.shape[-1])[chosen], policy)
     return list(chosen.tolist()) if certain else list(hexes(policy))

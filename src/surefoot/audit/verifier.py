@@ -1,15 +1,16 @@
 """Re-derive every plan of a ledger, and refuse whatever is not proved: `python verifier.py FILE`.
 
-One file, the standard library alone, no code shared with what writes ledgers. It is in the order of the proof: records
-and digests, the first record and how delta is spent, evidence, bounds, values, a plan's claims, the summary. The
-format, and what is checked: docs/ledger.md. The proof: docs/certificates.md (KL); Li et al. 2023, Eq. q, ucbQ, lcbQ
-(Bernstein). The symbols: NOTATION.md.
+One file, the standard library alone, no code shared with what writes ledgers. It is in the order of
+the proof: records and digests, the first record and how delta is spent, evidence, bounds, values, a
+plan's claims, the summary. The format, and what is checked: docs/ledger.md. The proof:
+docs/certificates.md (KL); Li et al. 2023, Eq. q, ucbQ, lcbQ (Bernstein). The symbols: NOTATION.md.
 
-Arithmetic: claims are compared as fractions, exactly. Bounds are decimals of 30 digits, each operation right to its
-last digit; a HAIR in proportion to all that was added up is taken off, at least 100 times more than rounding can add.
-Floats only guess (`best_gain`), and a guess is proved before it is used (`is_proved`). So a lower bound is at most the
-exact one. Whatever takes a `sign` returns a lower bound of sign times a value: with sign = -1, minus an upper bound.
-Where nothing was seen, what is proved is a sum of rewards, and nothing is taken off: it is added in 1100 digits
+Arithmetic: claims are compared as fractions, exactly. Bounds are decimals of 30 digits, each
+operation right to its last digit; a HAIR in proportion to all that was added up is taken off, at
+least 100 times more than rounding can add. Floats only guess (`best_gain`), and a guess is proved
+before it is used (`is_proved`). So a lower bound is at most the exact one. Whatever takes a `sign`
+returns a lower bound of sign times a value: with sign = -1, minus an upper bound. Where nothing was
+seen, what is proved is a sum of rewards, and nothing is taken off: it is added in 1100 digits
 (EXACT), as many as floats can have.
 """
 
@@ -32,10 +33,19 @@ from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 TABLES, LISTS = 1, 2  # formats: rewards of all next states, or of the possible ones alone
-LONGEST, MOST, MOST_WORK = 2**26, 2**62, 10**9  # bytes of a record; a whole number; steps of the proof of a plan
+LONGEST, MOST, MOST_WORK = (
+    2**26,
+    2**62,
+    10**9,
+)  # bytes of a record; a whole number; steps of the proof of a plan
 FEW = 64  # next states of a pair that are counted as steps: of more, most were never seen
 UNIT = Fraction(1, 2**20)  # of sums of rewards and returns
-TRAPS = [decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow, decimal.Underflow]  # each refuses a record
+TRAPS = [
+    decimal.InvalidOperation,
+    decimal.DivisionByZero,
+    decimal.Overflow,
+    decimal.Underflow,
+]  # each refuses a record
 DIGITS, EXACT = (
     decimal.Context(digits, decimal.ROUND_FLOOR, decimal.MIN_EMIN, decimal.MAX_EMAX, traps=TRAPS)
     for digits in (30, 1100)
@@ -43,13 +53,17 @@ DIGITS, EXACT = (
 SHORT = decimal.Context(2, traps=TRAPS)
 exact = lru_cache(2**16)(Decimal)  # of floats: the same ones come with every plan
 HAIR, ZERO, HALF, ONE = Decimal("1e-24"), Decimal(0), Decimal("0.5"), Decimal(1)
-STIRLING = [DIGITS.divide(691, x) for x in (107796, -360360, 820908, -1160880, 870660, -248760, 8292)]
+STIRLING = [
+    DIGITS.divide(691, x) for x in (107796, -360360, 820908, -1160880, 870660, -248760, 8292)
+]
 ARTANH = [DIGITS.divide(1, k) for k in range(15, 0, -2)]  # of y^15, y^13, ..., y
 FIELDS = {  # of each record, and of each record in a record
-    "ledger": "kind digest format software agent H S A pooled stationary rewards rewards_by_next unknown_rewards "
-    "support start units baseline floor relative delta spending bounds returns certificate warm logged",
-    "plan": "kind digest number episodes visits played rewards between starts baseline_returns returns explorer "
-    "candidates by_model by_returns floor upper h rho source safety lower policy frozen",
+    "ledger": "kind digest format software agent H S A pooled stationary rewards rewards_by_next "
+    "unknown_rewards support start units baseline floor relative delta spending bounds "
+    "returns certificate warm logged",
+    "plan": "kind digest number episodes visits played rewards between starts baseline_returns "
+    "returns explorer candidates by_model by_returns floor upper h rho source safety lower "
+    "policy frozen",
     "end": "kind digest plans episodes",
     "units": "low high steps",
     "relative": "max_loss offset below",
@@ -58,14 +72,32 @@ FIELDS = {  # of each record, and of each record in a record
     "returns": "share lowest span rounding",
     "certificate": "value delta fingerprint",
 }
-TEXTS = ("kind", "digest", "software", "agent", "family", "fingerprint", "source", "safety")  # of words
-FLAGS = ("pooled", "stationary", "warm", "logged", "full_support", "frozen")  # fields of true or false
-# by_certificate: an earlier one, not proved here; trusted: the baseline without a proof, or counts that nobody claimed
+TEXTS = (
+    "kind",
+    "digest",
+    "software",
+    "agent",
+    "family",
+    "fingerprint",
+    "source",
+    "safety",
+)  # of words
+FLAGS = (
+    "pooled",
+    "stationary",
+    "warm",
+    "logged",
+    "full_support",
+    "frozen",
+)  # fields of true or false
+# by_certificate: an earlier one, not proved here; trusted: the baseline without a proof, or counts
+# that nobody claimed
 KINDS = ("certified", "by_certificate", "trusted", "not_certified")
 NAMES = ("certified", "by certificate", "trusted", "NOT CERTIFIED")
 Verdict = namedtuple(
     "Verdict",
-    "plans certified by_certificate trusted not_certified closed digest promise refusals off_baseline frozen_after",
+    "plans certified by_certificate trusted not_certified closed digest promise refusals "
+    "off_baseline frozen_after",
 )
 
 
@@ -79,12 +111,20 @@ def require(holds: Any, reason: str) -> None:
 
 
 def read_record(line: bytes, before: str) -> Any:
-    """Return the record of a line that is canonical, and whose digest follows the digest `before`."""
-    require(len(line) <= LONGEST and line.endswith(b"\n") and line.isascii(), "the line is cut off, or no text")
+    """Return the record of a line that is canonical, and whose digest follows the digest
+    `before`.
+    """
+    require(
+        len(line) <= LONGEST and line.endswith(b"\n") and line.isascii(),
+        "the line is cut off, or no text",
+    )
     record = json.loads(line.decode("ascii"))
     body = canonical({key: value for key, value in record.items() if key != "digest"})
     fits = record["digest"] == hashlib.sha256(before.encode() + body).hexdigest()
-    require(fits and canonical(record) + b"\n" == line, "the digest does not fit, or the line is not canonical")
+    require(
+        fits and canonical(record) + b"\n" == line,
+        "the digest does not fit, or the line is not canonical",
+    )
     return plain(record, record["kind"])
 
 
@@ -94,13 +134,20 @@ def canonical(record: Any) -> bytes:
 
 
 def plain(value: Any, name: str) -> Any:
-    """Return a field's value: records have exactly their fields, floats are canonical, whole numbers not negative."""
+    """Return a field's value: records have exactly their fields, floats are canonical, whole
+    numbers not negative.
+    """
     if type(value) is dict:
-        expected = set(FIELDS[name].split()) - ({"full_support"} if value.get("family") == "Bernstein" else set())
+        expected = set(FIELDS[name].split()) - (
+            {"full_support"} if value.get("family") == "Bernstein" else set()
+        )
         require(value.keys() == expected, f"{name}: other fields")
         return SimpleNamespace(**{key: plain(inner, key) for key, inner in value.items()})
     if type(value) is list:
-        return [inner if type(inner) is int and 0 <= inner < MOST else plain(inner, name) for inner in value]
+        return [
+            inner if type(inner) is int and 0 <= inner < MOST else plain(inner, name)
+            for inner in value
+        ]
     if type(value) is str and value[:2] in ("0x", "-0"):
         number = from_hex(value)
         most = 1e300 if name in ("low", "high") else 1e9  # units may be of any size
@@ -124,7 +171,9 @@ def from_hex(text: str) -> float:
 
 
 class Head:
-    """What all plans have in common. Each check is named after what it is about, in docs/ledger.md, First record."""
+    """What all plans have in common. Each check is named after what it is about, in
+    docs/ledger.md, First record.
+    """
 
     def __init__(self, given: Any) -> None:
         """Check each part of the first record."""
@@ -147,25 +196,63 @@ class Head:
         self.range = self.check_range_of_returns()
 
     def check_sizes(self) -> None:
-        """The format and the agent are known, the proof takes reasonable time, only what is stationary is pooled."""
+        """The format and the agent are known, the proof takes reasonable time, only what is
+        stationary is pooled.
+        """
         given = self.given
-        agents, flags = ("StepMix", "EpsMix", "StepNoMix"), (given.pooled, given.stationary, given.warm, given.logged)
-        known = given.kind == "ledger" and given.format in (TABLES, LISTS) and given.agent in agents and given.software
-        require(known and all(type(flag) is bool for flag in flags), "kind, format, agent, software or a flag")
+        agents, flags = (
+            ("StepMix", "EpsMix", "StepNoMix"),
+            (given.pooled, given.stationary, given.warm, given.logged),
+        )
+        known = (
+            given.kind == "ledger"
+            and given.format in (TABLES, LISTS)
+            and given.agent in agents
+            and given.software
+        )
+        require(
+            known and all(type(flag) is bool for flag in flags),
+            "kind, format, agent, software or a flag",
+        )
         require(given.warm or not given.logged, "logged: a log, though the counts began with none")
         for part in (given.returns, given.relative, given.certificate):
-            require(part is None or type(part) is SimpleNamespace, "returns, relative or certificate: not a record")
+            require(
+                part is None or type(part) is SimpleNamespace,
+                "returns, relative or certificate: not a record",
+            )
         for table in (given.support, given.rewards_by_next, given.unknown_rewards):
-            require(table is None or (type(table) is list and table), "support or rewards: not a table")
-        require(all(type(size) is int and size > 0 for size in (given.H, given.S, given.A)), "H, S or A: not a size")
-        work = (2 if given.agent == "EpsMix" else given.H + 1) * given.H * given.S * given.A * min(given.S, FEW)
-        require(work <= MOST_WORK and (given.stationary or not given.pooled), "too large; or pooled, not stationary")
+            require(
+                table is None or (type(table) is list and table), "support or rewards: not a table"
+            )
+        require(
+            all(type(size) is int and size > 0 for size in (given.H, given.S, given.A)),
+            "H, S or A: not a size",
+        )
+        work = (
+            (2 if given.agent == "EpsMix" else given.H + 1)
+            * given.H
+            * given.S
+            * given.A
+            * min(given.S, FEW)
+        )
+        require(
+            work <= MOST_WORK and (given.stationary or not given.pooled),
+            "too large; or pooled, not stationary",
+        )
 
     def policy(self, given: Any) -> Any:
-        """Return probabilities (H, S, A) whose rows sum to 1 within 1e-12; actions (H, S) become probabilities."""
+        """Return probabilities (H, S, A) whose rows sum to 1 within 1e-12; actions (H, S) become
+        probabilities.
+        """
         actions = range(self.A)
-        policy = [[[float(a == x) for a in actions] if type(x) is int else x for x in step] for step in given]
-        require(len(policy) == self.H and all(len(step) == self.S for step in policy), "a policy: other sizes")
+        policy = [
+            [[float(a == x) for a in actions] if type(x) is int else x for x in step]
+            for step in given
+        ]
+        require(
+            len(policy) == self.H and all(len(step) == self.S for step in policy),
+            "a policy: other sizes",
+        )
         for row in (row for step in policy for row in step):
             good = len(row) == self.A and min(row) >= 0 and abs(math.fsum(row) - 1) <= 1e-12
             require(good, "a policy: a row is not one of probabilities")
@@ -177,7 +264,10 @@ class Head:
         if not self.given.support:
             return [[every] * self.pairs]
         for states in (states for row in self.given.support for states in row):
-            require(all(a < b for a, b in pairwise([-1, *states, self.S])), "support: not ascending states")
+            require(
+                all(a < b for a, b in pairwise([-1, *states, self.S])),
+                "support: not ascending states",
+            )
             require(states or self.given.format == LISTS, "support: no next state")
         return [[tuple(states) or every for states in row] for row in self.given.support]
 
@@ -187,27 +277,48 @@ class Head:
         return [given[row % len(given)] for row in range(self.rows)]
 
     def check_tables(self) -> None:
-        """Unknown rewards are marked by 0 or 1; known ones are in [0, 1], in one row or H, and said once."""
+        """Unknown rewards are marked by 0 or 1; known ones are in [0, 1], in one row or H, and
+        said once.
+        """
         given, after = self.given, self.given.rewards_by_next or []
         for row in (*self.support, *self.unknown, *given.rewards, *after):
-            require(len(row) == self.pairs, "support, unknown_rewards, rewards: not one entry for each pair")
-        require({mark for row in self.unknown for mark in row} <= {0, 1}, "unknown_rewards: neither 0 nor 1")
-        require(len(given.rewards) in (1, self.H) and len(after) in (0, 1, self.H), "rewards: neither one row nor H")
+            require(
+                len(row) == self.pairs,
+                "support, unknown_rewards, rewards: not one entry for each pair",
+            )
+        require(
+            {mark for row in self.unknown for mark in row} <= {0, 1},
+            "unknown_rewards: neither 0 nor 1",
+        )
+        require(
+            len(given.rewards) in (1, self.H) and len(after) in (0, 1, self.H),
+            "rewards: neither one row nor H",
+        )
         require(
             given.format == TABLES or not len(given.support or [0]) > len(after) > 0,
             "rewards_by_next: fewer than masks",
         )
-        states = [self.paid_states(h, pair) for h in range(len(after)) for pair in range(self.pairs)]
-        require([len(x) for row in after for x in row] == [len(y) for y in states], "rewards_by_next: other sizes")
+        states = [
+            self.paid_states(h, pair) for h in range(len(after)) for pair in range(self.pairs)
+        ]
+        require(
+            [len(x) for row in after for x in row] == [len(y) for y in states],
+            "rewards_by_next: other sizes",
+        )
         for entry in (*given.rewards, *(entry for row in after for entry in row)):
             require(min(entry) >= 0 and max(entry) <= 1, "rewards: not in 0..1")
         for h in range(self.H):
             rewards, unknown = given.rewards[h % len(given.rewards)], self.unknown[h % self.rows]
-            require(not any(rewards if after else compress(rewards, unknown)), "rewards: not 0 where others are paid")
+            require(
+                not any(rewards if after else compress(rewards, unknown)),
+                "rewards: not 0 where others are paid",
+            )
             require(not (after and any(unknown)), "rewards_by_next: some are unknown")
 
     def paid(self, row: int, pair: int, after: Iterable[int]) -> list[int]:
-        """Return what a visit of this pair may pay that leads to one of these states, in units of 2^-20."""
+        """Return what a visit of this pair may pay that leads to one of these states, in units
+        of 2^-20.
+        """
         steps = range(row, self.H, self.rows)  # those that this row of counts is about
         return [math.floor(2**20 * self.reward(h, pair, s_next)) for h in steps for s_next in after]
 
@@ -220,32 +331,50 @@ class Head:
         return 0.0 if self.unknown[h % self.rows][pair] else float(known)
 
     def paid_states(self, h: int, pair: int) -> Any:
-        """Return the next states whose rewards are given: all of them; in LISTS, those that are possible."""
+        """Return the next states whose rewards are given: all of them; in LISTS, those that are
+        possible.
+        """
         return self.support[h % self.rows][pair] if self.given.format == LISTS else range(self.S)
 
     def check_start(self) -> list[int]:
-        """Return the states in which an episode may start: those of positive probability, or all if it is unknown."""
+        """Return the states in which an episode may start: those of positive probability, or all
+        if it is unknown.
+        """
         start = self.given.start
-        good = start is None or (len(start) == self.S and min(start) >= 0 and abs(math.fsum(start) - 1) <= 1e-9)
+        good = start is None or (
+            len(start) == self.S and min(start) >= 0 and abs(math.fsum(start) - 1) <= 1e-9
+        )
         require(good, "start: not probabilities")
         return [s for s in range(self.S) if start is None or start[s] > 0]
 
     def events(self) -> Any:
-        """Return how many balls share delta: of pairs with several next states, unknown rewards, an unknown start."""
+        """Return how many balls share delta: of pairs with several next states, unknown rewards,
+        an unknown start.
+        """
         if not self.is_KL:
             return self.pairs * self.H
         several = sum(len(states) > 1 for row in self.support for states in row)
-        return max(1, several + sum(mark == 1 for row in self.unknown for mark in row) + (self.given.start is None))
+        return max(
+            1,
+            several
+            + sum(mark == 1 for row in self.unknown for mark in row)
+            + (self.given.start is None),
+        )
 
     def check_spending(self) -> None:
-        """Delta is spent once: (1 - share) delta on the model, equally on its events, and share delta on the returns.
+        """Delta is spent once: (1 - share) delta on the model, equally on its events, and share
+        delta on the returns.
 
         The paper's delta' is delta_model / (3(H+1)), for EpsMix delta_model / 4.
         """
         given, spending = self.given, self.given.spending
         delta, share = Fraction(given.delta), Fraction(given.returns.share if given.returns else 0)
         require(0 < share < 1 or not given.returns, "returns: no share of delta")
-        spent = {"model": (1 - share) * delta, "returns": share * delta, "delta_prime": (1 - share) * delta}
+        spent = {
+            "model": (1 - share) * delta,
+            "returns": share * delta,
+            "delta_prime": (1 - share) * delta,
+        }
         if not self.is_KL:
             self.check_paper()
             spent["delta_prime"] /= 4 if self.is_EpsMix else 3 * (self.H + 1)
@@ -257,21 +386,36 @@ class Head:
         require(self.events() <= spending.events, "spending: there are more events")
         self.full_support = self.is_KL and given.bounds.full_support
         require(type(self.full_support) is bool, "bounds: full_support is neither true nor false")
-        shares = (delta_prime / spending.events, spent["returns"] or delta_prime)  # delta_0 of an event, of the returns
-        self.log_share, self.log_share_of_returns = ((Decimal(x.denominator) / x.numerator).ln() for x in shares)
+        shares = (
+            delta_prime / spending.events,
+            spent["returns"] or delta_prime,
+        )  # delta_0 of an event, of the returns
+        self.log_share, self.log_share_of_returns = (
+            (Decimal(x.denominator) / x.numerator).ln() for x in shares
+        )
 
     def check_paper(self) -> None:
-        """The paper's bounds are proved for one first state, known rewards r(s, a), no log (certificates.md)."""
+        """The paper's bounds are proved for one first state, known rewards r(s, a), no log
+        (certificates.md).
+        """
         given = self.given
-        other = given.rewards_by_next or any(map(any, self.unknown)) or given.logged or len(self.first_states) > 1
-        require(given.bounds.family == "Bernstein" and not other, "bounds: not proved for this problem")
+        other = (
+            given.rewards_by_next
+            or any(map(any, self.unknown))
+            or given.logged
+            or len(self.first_states) > 1
+        )
+        require(
+            given.bounds.family == "Bernstein" and not other, "bounds: not proved for this problem"
+        )
 
     def check_units(self) -> int | None:
-        """All H steps pay low to high, or all but that of a common start. As low is 0, 0 steps may be said, too.
+        """All H steps pay low to high, or all but that of a common start. As low is 0, 0 steps may
+        be said, too.
 
-        Return the common start: the last and only first state, whose actions all lead to the same states and are known
-        to pay nothing. Nothing leads to it: by the support, where all next states are listed; where there are many
-        states, by what was seen (`Evidence.add`).
+        Return the common start: the last and only first state, whose actions all lead to the same
+        states and are known to pay nothing. Nothing leads to it: by the support, where all next
+        states are listed; where there are many states, by what was seen (`Evidence.add`).
         """
         units, first = self.given.units, self.first_states
         require(units.low < units.high, "units: low is not below high")
@@ -279,7 +423,9 @@ class Head:
             return None
         added = 0 < units.steps == self.H - 1 and self.given.start and len(first) == 1
         require(added, "units: other steps pay than all, or all but that of a common start")
-        if self.S - 2 <= FEW:  # beside the states of an environment: that of ended episodes, and the common start
+        if (
+            self.S - 2 <= FEW
+        ):  # beside the states of an environment: that of ended episodes, and the common start
             back = any(first[0] in states for row in self.support for states in row)
             require(not back, "units: a common start that can be reached again")
         for pair in range(first[0] * self.A, (first[0] + 1) * self.A):
@@ -291,37 +437,57 @@ class Head:
         return first[0]
 
     def check_floor(self) -> Fraction:
-        """A value v is (high - low)(v + zero) to the user; with a share of the baseline zero >= 0. Return zero."""
+        """A value v is (high - low)(v + zero) to the user; with a share of the baseline zero >=
+        0. Return zero.
+        """
         given, units, relative = self.given, self.given.units, self.given.relative
-        require((given.floor is None) == bool(relative), "floor: neither a number nor relative, or both")
+        require(
+            (given.floor is None) == bool(relative), "floor: neither a number nor relative, or both"
+        )
         require(relative or 0 <= given.floor <= self.H, "floor: no value of an episode")
         scale = Fraction(units.high) - Fraction(units.low)
         zero: Fraction = units.steps * Fraction(units.low) / scale
         self.below = Fraction(relative.below if relative else 0)
         if self.below:
-            require(self.below > 0 and not (relative.max_loss or relative.offset), "relative: an amount and a share")
+            require(
+                self.below > 0 and not (relative.max_loss or relative.offset),
+                "relative: an amount and a share",
+            )
             floor = f"{float(scale * self.below):.6g} below the baseline"
         elif relative:
             near = 2**40 * abs(Fraction(relative.offset) - zero) <= zero
-            require(near and 0 < relative.max_loss < 1, "relative: max_loss, or offset is not the user's zero")
+            require(
+                near and 0 < relative.max_loss < 1,
+                "relative: max_loss, or offset is not the user's zero",
+            )
             floor = f"{1 - relative.max_loss:g} of the baseline"
         else:
             floor = f"{float(scale * (zero + Fraction(given.floor))):.6g}"
         risk = given.delta + (given.certificate.delta if given.certificate else 0)
         agent = f"{given.agent}, {given.bounds.family}"
-        self.promise = f"Claimed by {agent}: {floor} or more in expectation, at delta = {risk:g}\n" + self.declared()
+        self.promise = (
+            f"Claimed by {agent}: {floor} or more in expectation, at delta = {risk:g}\n"
+            + self.declared()
+        )
         return zero
 
     def declared(self) -> str:
-        """Return what nobody can check here: the promise is about processes of which this is true."""
+        """Return what nobody can check here: the promise is about processes of which this is
+        true.
+        """
         given, units = self.given, self.given.units
-        said = f"Declared: rewards of {units.low:g} to {units.high:g} in each of {units.steps or self.H} steps"
+        said = (
+            f"Declared: rewards of {units.low:g} to {units.high:g} in each of "
+            f"{units.steps or self.H} steps"
+        )
         said += "" if self.common_start is None else " after a common start"
         said += "; the same dynamics at every step" if given.pooled else ""
         said += "; no next states but those listed" if given.support else ""
         said += "" if all(map(all, self.unknown)) else "; the rewards that are listed"
         said += (
-            "; the probabilities of first states that are listed" if given.start and len(self.first_states) > 1 else ""
+            "; the probabilities of first states that are listed"
+            if given.start and len(self.first_states) > 1
+            else ""
         )
         return said + ("; counts from before the first plan" if given.warm else "")
 
@@ -329,37 +495,58 @@ class Head:
         """An earlier certificate has its own fingerprint and delta; it is for absolute floors."""
         given, earlier = self.given, self.given.certificate
         good = not earlier or (
-            earlier.fingerprint and 0 < earlier.delta < 1 - given.delta and 0 <= earlier.value <= self.H
+            earlier.fingerprint
+            and 0 < earlier.delta < 1 - given.delta
+            and 0 <= earlier.value <= self.H
         )
-        require(good and not (given.relative and earlier), "certificate: of no value, or of a relative floor")
+        require(
+            good and not (given.relative and earlier),
+            "certificate: of no value, or of a relative floor",
+        )
 
     def check_range_of_returns(self) -> tuple[Fraction, Fraction, Fraction]:
         """Return (rounding, lowest, span) of the baseline's returns: all that is possible."""
         returns = self.given.returns
         if not returns:
             return Fraction(0), Fraction(0), Fraction(self.H)
-        lost, low, span = Fraction(returns.rounding), Fraction(returns.lowest), Fraction(returns.span)
+        lost, low, span = (
+            Fraction(returns.rounding),
+            Fraction(returns.lowest),
+            Fraction(returns.span),
+        )
         require(span >= 0, "returns: span")
-        require(lost >= self.extreme(max, UNIT, lambda reward: reward % UNIT), "returns: rounding takes off more")
+        require(
+            lost >= self.extreme(max, UNIT, lambda reward: reward % UNIT),
+            "returns: rounding takes off more",
+        )
         least = self.extreme(min, Fraction(0), lambda reward: reward // UNIT * UNIT)
         most = self.extreme(max, Fraction(1), lambda reward: reward // UNIT * UNIT)
         require(low <= least <= most <= low + span, "returns: too narrow a range")
         return lost, low, span
 
     def extreme(self, choose: Any, unknown: Fraction, worth: Callable[[Fraction], Fraction]) -> Any:
-        """Return the smallest or largest sum of what rewards are worth, over what is possible under the baseline."""
+        """Return the smallest or largest sum of what rewards are worth, over what is possible
+        under the baseline.
+        """
         V = [Fraction(0)] * self.S
         for h in reversed(range(self.H)):
             row, ends, after = h % self.rows, [], dict[Any, Fraction]()
             for pair, states in enumerate(self.support[row]):
                 if self.given.rewards_by_next and not self.unknown[row][pair]:
-                    ends.append(choose(V[j] + worth(Fraction(self.reward(h, pair, j))) for j in states))
+                    ends.append(
+                        choose(V[j] + worth(Fraction(self.reward(h, pair, j))) for j in states)
+                    )
                     continue
                 if states not in after:
                     after[states] = choose(V[j] for j in states)
-                paid = unknown if self.unknown[row][pair] else worth(Fraction(self.reward(h, pair, 0)))
+                paid = (
+                    unknown if self.unknown[row][pair] else worth(Fraction(self.reward(h, pair, 0)))
+                )
                 ends.append(after[states] + paid)
-            V = [choose(ends[s * self.A + a] for a in range(self.A) if self.baseline[h][s][a]) for s in range(self.S)]
+            V = [
+                choose(ends[s * self.A + a] for a in range(self.A) if self.baseline[h][s][a])
+                for s in range(self.S)
+            ]
         return choose(V[s] for s in self.first_states)
 
 
@@ -385,29 +572,55 @@ class Evidence:
         """Begin with nothing."""
         self.head, self.plans, self.episodes = head, 0, 0
         self.played = Counter[tuple[int, int]]()  # (row, pair) -> how often, at the last step, too
-        self.visits = defaultdict[tuple[int, int], Counter[int]](Counter)  # (row, pair) -> next state -> how many
-        self.sums, self.starts = Counter[tuple[int, int]](), Counter[int]()  # of unknown rewards; of first states
+        self.visits = defaultdict[tuple[int, int], Counter[int]](
+            Counter
+        )  # (row, pair) -> next state -> how many
+        self.sums, self.starts = (
+            Counter[tuple[int, int]](),
+            Counter[int](),
+        )  # of unknown rewards; of first states
         self.between = Counter[tuple[int, int]]()  # sums of x (1 - x) of these rewards
-        self.returns = [0, 0]  # whole baseline episodes, and the sum of their returns in units of 2^-20
-        self.spread = [0] * len(NODES)  # how these returns are spread over the nodes, in units of 2^-20 episodes
+        self.returns = [
+            0,
+            0,
+        ]  # whole baseline episodes, and the sum of their returns in units of 2^-20
+        self.spread = [0] * len(
+            NODES
+        )  # how these returns are spread over the nodes, in units of 2^-20 episodes
         self.u: dict[tuple[int, int], dict[int, float]] = {}  # where searches ended (see Ball)
         self.balls: dict[tuple[int, int], Ball] = {}  # of the visits as they are now
 
     def add(self, plan: Any, by_baseline: tuple[bool, bool]) -> None:
         """Add what is new: whole numbers, in ascending order.
 
-        `by_baseline`: did the plan before play every episode by the baseline? Can it have played any by it?
+        `by_baseline`: did the plan before play every episode by the baseline? Can it have played
+        any by it?
         """
-        head, least, most = self.head, 0, 0  # what new visits paid, at least and at most, in units of 2^-20
+        head, least, most = (
+            self.head,
+            0,
+            0,
+        )  # what new visits paid, at least and at most, in units of 2^-20
         shared = head.rows < head.H  # then no next state of the last step is counted
-        require(plan.kind == "plan" and plan.number == self.plans, "kind or number: not the next plan")
+        require(
+            plan.kind == "plan" and plan.number == self.plans, "kind or number: not the next plan"
+        )
         grown = (plan.visits, plan.played, plan.rewards, plan.between, plan.starts, plan.returns)
         for changes in (*grown, [plan.baseline_returns]):
-            require({*map(type, chain.from_iterable(changes))} <= {int}, "counts: not whole numbers")
-            require(all(a[:-1] < b[:-1] for a, b in pairwise(changes)), "counts: not in ascending order")
-        last = Counter[tuple[int, int]]()  # how often pairs were played of which no next state is counted
+            require(
+                {*map(type, chain.from_iterable(changes))} <= {int}, "counts: not whole numbers"
+            )
+            require(
+                all(a[:-1] < b[:-1] for a, b in pairwise(changes)), "counts: not in ascending order"
+            )
+        last = Counter[
+            tuple[int, int]
+        ]()  # how often pairs were played of which no next state is counted
         for row, pair, s_next, more in plan.visits:
-            require(s_next in head.support[row][pair] and more, "visits: an impossible transition, or none")
+            require(
+                s_next in head.support[row][pair] and more,
+                "visits: an impossible transition, or none",
+            )
             require(s_next != head.common_start, "visits: back to the common start")
             self.visits[row, pair][s_next] += more
             self.balls.pop((row, pair), None)
@@ -419,7 +632,10 @@ class Evidence:
             self.played[row, pair] += more
             last[row, pair] += more
         for (row, pair), more in last.items():
-            require(more >= 0 if shared else more == 0, "played: not as often as next states were counted")
+            require(
+                more >= 0 if shared else more == 0,
+                "played: not as often as next states were counted",
+            )
             paid = head.paid(row, pair, head.support[row][pair]) if more else [0]
             least, most = least + more * min(paid), most + more * max(paid)
         for row, pair, more in plan.rewards:
@@ -432,13 +648,18 @@ class Evidence:
         for row, pair, more in plan.between:
             self.between[row, pair] += more
             n, x = 2**20 * self.played[row, pair], self.sums[row, pair]
-            require(self.between[row, pair] * n <= x * (n - x), "between: more than x (1 - x) can add up to")
+            require(
+                self.between[row, pair] * n <= x * (n - x),
+                "between: more than x (1 - x) can add up to",
+            )
         for s, more in plan.starts:
             require(s in head.first_states and more, "starts: no episode starts there")
             self.starts[s] += more
         self.check_starts()
         new, self.episodes = plan.episodes - self.episodes, plan.episodes
-        visits, played = (sum([more for *_, more in changes]) for changes in (plan.visits, plan.played))
+        visits, played = (
+            sum([more for *_, more in changes]) for changes in (plan.visits, plan.played)
+        )
         require(played == new * head.H, "episodes: not of H visits each")
         require(visits == new * (head.H - shared), "episodes: not of as many next states")
         if self.plans > 0:
@@ -446,14 +667,18 @@ class Evidence:
             self.check_played(plan, new, (least, most), by_baseline)
         else:  # a warm ledger, and no other, begins with counts, which are of other episodes
             begun = bool(plan.episodes or plan.starts)
-            require(begun == head.given.warm, "warm: episodes or starts before the first plan, or none")
+            require(
+                begun == head.given.warm, "warm: episodes or starts before the first plan, or none"
+            )
         self.check_returns(plan)
         self.plans += 1
 
     def check_starts(self) -> None:
-        """The first states do not contradict their declared probabilities p, for which this has probability 1e-9:
+        """The first states do not contradict their declared probabilities p, for which this has
+        probability 1e-9:
 
-        KT(n) / prod_s p_s^n_s >= 1e9 ever,  KT(n) = Gamma(k/2) / Gamma(N + k/2) prod_s Gamma(n_s + 1/2) / Gamma(1/2)
+        KT(n) / prod_s p_s^n_s >= 1e9 ever,  KT(n) = Gamma(k/2) / Gamma(N + k/2) prod_s Gamma(n_s +
+        1/2) / Gamma(1/2)
         """
         declared, states = self.head.given.start, self.head.first_states
         if declared is None:
@@ -466,10 +691,11 @@ class Evidence:
         require(log_KT < 9 * math.log(10), "starts: others than their declared probabilities")
 
     def check_flow(self, plan: Any, episodes: int) -> None:
-        """What arrives in a state at one step is played there at the next, and each episode starts somewhere.
+        """What arrives in a state at one step is played there at the next, and each episode starts
+        somewhere.
 
-        Where steps share a row, that holds for all steps together: what arrives at the last step is played, and what
-        follows it is not counted.
+        Where steps share a row, that holds for all steps together: what arrives at the last step is
+        played, and what follows it is not counted.
         """
         head, flow = self.head, Counter[tuple[int, int]]()
         for s, more in plan.starts:
@@ -482,8 +708,11 @@ class Evidence:
         whole = episodes == sum([more for _, more in plan.starts])
         require(even and whole, "visits or starts: they do not flow from step to step")
 
-    def check_played(self, plan: Any, episodes: int, earned: tuple[int, int], by_baseline: tuple[bool, bool]) -> None:
-        """New returns are of the episodes that the baseline played (EpsMix: some), and what was earned by them.
+    def check_played(
+        self, plan: Any, episodes: int, earned: tuple[int, int], by_baseline: tuple[bool, bool]
+    ) -> None:
+        """New returns are of the episodes that the baseline played (EpsMix: some), and what was
+        earned by them.
 
         Of what all episodes earned, `earned` at least and at most, others took at most H in each.
         """
@@ -492,27 +721,45 @@ class Evidence:
         played = episodes * all_of_them <= n <= episodes * any_of_them
         by_others = (episodes - n) * self.head.H * 2**20
         require(played, "baseline_returns: of other episodes")
-        require(earned[0] - by_others <= x <= earned[1], "baseline_returns: other sums than were earned")
+        require(
+            earned[0] - by_others <= x <= earned[1], "baseline_returns: other sums than were earned"
+        )
 
     def check_returns(self, plan: Any) -> None:
-        """New returns lie in their range, and are spread over the nodes as their sum says: each may lose up to LOST.
+        """New returns lie in their range, and are spread over the nodes as their sum says: each may
+        lose up to LOST.
 
-        Of those that a ledger begins with, some may not be spread: they prove nothing, and lie in the range, too.
+        Of those that a ledger begins with, some may not be spread: they prove nothing, and lie in
+        the range, too.
         """
         (n, x), (_, low, span), given = self.returns, self.head.range, self.head.given
         new, total = plan.baseline_returns[0] - n, (plan.baseline_returns[1] - x) * UNIT
         self.returns, changes = plan.baseline_returns, plan.returns
-        require(0 <= new <= plan.episodes - n, "baseline_returns: more than episodes, or fewer than before")
+        require(
+            0 <= new <= plan.episodes - n,
+            "baseline_returns: more than episodes, or fewer than before",
+        )
         require(new * low <= total <= new * (low + span), "baseline_returns: outside their range")
         for place, more in changes:
-            require(place < len(NODES) and more and given.returns, "returns: outside their range, or none")
+            require(
+                place < len(NODES) and more and given.returns,
+                "returns: outside their range, or none",
+            )
             self.spread[place] += more
         spread, rest = divmod(sum([more for _, more in changes]), 2**20)
-        require(rest == 0 and spread <= new, "returns: not of whole episodes, or of more than there were")
+        require(
+            rest == 0 and spread <= new,
+            "returns: not of whole episodes, or of more than there were",
+        )
         if given.returns:
             require(spread == new or self.plans == 0, "returns: not all of them are spread")
-            by_nodes = new * low + span * sum([Fraction(more * NODES[place], 2**42) for place, more in changes])
-            require(0 <= total - by_nodes <= span * (spread * LOST + new - spread), "returns: not as their sum says")
+            by_nodes = new * low + span * sum(
+                [Fraction(more * NODES[place], 2**42) for place, more in changes]
+            )
+            require(
+                0 <= total - by_nodes <= span * (spread * LOST + new - spread),
+                "returns: not as their sum says",
+            )
 
     def ball(self, row: int, pair: int) -> "Ball":
         """Return the ball of a pair's next states."""
@@ -532,8 +779,9 @@ class Evidence:
     def mean_return(self, sign: int, claim: float | None) -> Fraction | None:
         """Bound the baseline's value by its returns: the claim itself, if it is proved.
 
-        The claim is lowest + span m, for a mean m of the nodes; for a relative floor it is lowest + span (1 - m + LOST)
-        + rounding, for a mean m of the nodes in reverse. Only this side is bounded: it has the whole share.
+        The claim is lowest + span m, for a mean m of the nodes; for a relative floor it is lowest +
+        span (1 - m + LOST) + rounding, for a mean m of the nodes in reverse. Only this side is
+        bounded: it has the whole share.
         """
         n, (rounding, low, span), given = self.returns[0], self.head.range, self.head.given
         if not given.returns or not n:
@@ -541,9 +789,15 @@ class Evidence:
         if claim is None or (sign > 0) == bool(given.relative) or not any(self.spread):
             return None
         value = Fraction(claim)
-        m = (value - low) / (span or 1) if sign > 0 else 1 + LOST - (value - rounding - low) / (span or 1)
+        m = (
+            (value - low) / (span or 1)
+            if sign > 0
+            else 1 + LOST - (value - rounding - low) / (span or 1)
+        )
         n_k = [Decimal(w) / 2**20 for w in self.spread[::sign]]
-        sure = m <= 0 or (span and m < 1 and portfolio_proves(m, n_k, self.head.log_share_of_returns))
+        sure = m <= 0 or (
+            span and m < 1 and portfolio_proves(m, n_k, self.head.log_share_of_returns)
+        )
         return sign * value if sure else None
 
 
@@ -552,9 +806,11 @@ class Evidence:
 
 @lru_cache(2**16)
 def log(x: Decimal) -> Decimal:
-    """Return log x = log c + 2 artanh y, where c is x in two digits, and y = (x - c) / (x + c) is below 1/40.
+    """Return log x = log c + 2 artanh y, where c is x in two digits, and y = (x - c) / (x + c) is
+    below 1/40.
 
-    Much quicker than `ln`, as there are few c. The series y + y^3/3 + ... misses less than y^17 / 8 < 1e-28.
+    Much quicker than `ln`, as there are few c. The series y + y^3/3 + ... misses less than y^17 / 8
+    < 1e-28.
     """
     c = SHORT.plus(x)
     if c == x:
@@ -570,8 +826,8 @@ def log(x: Decimal) -> Decimal:
 def log_gamma(z: Decimal) -> Decimal:
     """Return log Gamma(z) - log(2 pi) / 2; the constant cancels in log m.
 
-    Gamma(z) = Gamma(z + m) / (z .. (z + m - 1)), then Stirling's series, B_2k / (2k (2k-1) z^(2k-1)). It misses by less
-    than the first term left out, 0.03 / z^15 < 1e-28 where z >= 60.
+    Gamma(z) = Gamma(z + m) / (z .. (z + m - 1)), then Stirling's series, B_2k / (2k (2k-1)
+    z^(2k-1)). It misses by less than the first term left out, 0.03 / z^15 < 1e-28 where z >= 60.
     """
     product, series = ONE, ZERO
     while 0 < z < 60:
@@ -590,8 +846,14 @@ def log_ratio(count: Decimal, alpha: Decimal) -> Decimal:
 
 @lru_cache(2**16)
 def log_supports(n: Decimal, d: int, size: int) -> Decimal:
-    """Return log of sum_k w_k C(size-d, k-d) / C(size, k) n^n Gamma(k/2) / Gamma(n + k/2), k < 4d + 64 and k = size."""
-    last, sets, total = log_ratio(n, Decimal(size) / 2) - log(Decimal(size)), ONE / math.comb(size, d), ONE
+    """Return log of sum_k w_k C(size-d, k-d) / C(size, k) n^n Gamma(k/2) / Gamma(n + k/2), k <
+    4d + 64 and k = size.
+    """
+    last, sets, total = (
+        log_ratio(n, Decimal(size) / 2) - log(Decimal(size)),
+        ONE / math.comb(size, d),
+        ONE,
+    )
     for k in range(d, min(size, 4 * d + 64)):
         total += (log_ratio(n, Decimal(k) / 2) - last).exp() * sets / (k * (k + 1))
         sets *= Decimal(k + 1) / (k + 1 - d)
@@ -601,8 +863,9 @@ def log_supports(n: Decimal, d: int, size: int) -> Decimal:
 def log_factor(n_i: list[Decimal], size: int, full_support: bool, log_share: Decimal) -> Decimal:
     """Return n eps, or a hair more: log(1/delta_0) + sum_i n_i log(n_i / n) - log m(n_1 .. n_size).
 
-    All that is added up is below 1000 (n + 3/2 size + log(1/delta_0)), as counts are below 10^30. So the hair covers
-    the roundings and, with its part n HAIR, those of the n factors in `is_proved`.
+    All that is added up is below 1000 (n + 3/2 size + log(1/delta_0)), as counts are below 10^30.
+    So the hair covers the roundings and, with its part n HAIR, those of the n factors in
+    `is_proved`.
     """
     n = sum(n_i, ZERO)
     whole = log_ratio(n, size * HALF) if full_support else log_supports(n, len(n_i), size)
@@ -613,7 +876,9 @@ def log_factor(n_i: list[Decimal], size: int, full_support: bool, log_share: Dec
 class Ball:
     """{p : KL(p_hat, p) <= eps}, of what was seen n_i times among `size` that are possible."""
 
-    def __init__(self, n_i: dict[int, Any], size: int, full_support: bool, log_share: Decimal, u: Any) -> None:
+    def __init__(
+        self, n_i: dict[int, Any], size: int, full_support: bool, log_share: Decimal, u: Any
+    ) -> None:
         """Compute the radius. `u`: by step, where the search for t begins."""
         self.u = u
         n = sum(n_i.values())
@@ -638,8 +903,9 @@ class Spread:
 def worst_mean(ball: Ball, V: Spread, h: int = 0) -> Decimal:
     """Return at most min {p V : KL(p_hat, p) <= eps} (docs/certificates.md, The backup).
 
-    Weak duality: nu + exp(-eps) prod (V_i - nu)^{n_i/n} is a lower bound for EVERY nu = least - t, t >= 0; so is least.
-    t and the gain over least are guessed in floats; then a little less than that gain is proved.
+    Weak duality: nu + exp(-eps) prod (V_i - nu)^{n_i/n} is a lower bound for EVERY nu = least - t,
+    t >= 0; so is least. t and the gain over least are guessed in floats; then a little less than
+    that gain is proved.
     """
     if ball.eps > 100 or V.most < 1e-24:
         return V.least
@@ -656,10 +922,12 @@ def worst_mean(ball: Ball, V: Spread, h: int = 0) -> Decimal:
 
 
 def best_gain(ball: Ball, d: list[float], most: float, h: int) -> tuple[float, float]:
-    """Guess the best t, and the gain: t + gain = exp(-eps) prod (t + d)^p. A bad guess makes a bound looser, not wrong.
+    """Guess the best t, and the gain: t + gain = exp(-eps) prod (t + d)^p. A bad guess makes a
+    bound looser, not wrong.
 
-    The best t has log(sum p w) - sum p log w = eps with w = t/(t+d): Newton's method in u = log(t / most), from where
-    the last search ended. The left side grows as t falls; where it is below eps even at t = 0, that is the best.
+    The best t has log(sum p w) - sum p log w = eps with w = t/(t+d): Newton's method in u = log(t /
+    most), from where the last search ended. The left side grows as t falls; where it is below eps
+    even at t = 0, that is the best.
     """
     pd, eps, u = [*zip(ball.p_hat, d, strict=True)], ball.eps, ball.u.get(h, 0.0)
     for _ in range(40):
@@ -677,7 +945,9 @@ def best_gain(ball: Ball, d: list[float], most: float, h: int) -> tuple[float, f
             b += pw * w
             c += p * math.log(w)
         gap, variance = math.log(a) - c, b - a * a
-        step = math.log(gap / eps) * gap * a / variance if gap > 1e-15 and variance > 1e-15 else -2.0
+        step = (
+            math.log(gap / eps) * gap * a / variance if gap > 1e-15 and variance > 1e-15 else -2.0
+        )
         u += min(max(step, -2.0), 2.0)
         if abs(step) < 5e-4 or abs(u) > 40:
             break
@@ -687,9 +957,11 @@ def best_gain(ball: Ball, d: list[float], most: float, h: int) -> tuple[float, f
 
 
 def is_proved(gain: Decimal, t: Decimal, ball: Ball, V: Spread) -> bool:
-    """Return whether exp(n eps) <= prod ((d_i + t) / (t + gain))^{n_i}: then least + gain = nu + t + gain is a bound.
+    """Return whether exp(n eps) <= prod ((d_i + t) / (t + gain))^{n_i}: then least + gain = nu + t
+    + gain is a bound.
 
-    Each of the n factors is within 1e-28 of its size; n HAIR in n eps covers that, and what fractional counts lack.
+    Each of the n factors is within 1e-28 of its size; n HAIR in n eps covers that, and what
+    fractional counts lack.
     """
     total, product, d = t + gain, ONE, V.d
     for i, count in ball.n_i.items():
@@ -697,22 +969,41 @@ def is_proved(gain: Decimal, t: Decimal, ball: Ball, V: Spread) -> bool:
     return product >= ball.factor
 
 
-BETS = [Decimal(x) / 128 for x in (124, 96, 48, 16, 4, 1)]  # stakes (docs/ledger.md, What is re-derived)
-AVERAGE = (96, 3, 3, 3, 3, 2, 2)  # weights of the coin and of the stakes, of 128; 16 are for bets on the other side
+BETS = [
+    Decimal(x) / 128 for x in (124, 96, 48, 16, 4, 1)
+]  # stakes (docs/ledger.md, What is re-derived)
+AVERAGE = (
+    96,
+    3,
+    3,
+    3,
+    3,
+    2,
+    2,
+)  # weights of the coin and of the stakes, of 128; 16 are for bets on the other side
 
 
 @lru_cache(2**12)
-def coin_and_bets(n: int, heads: Fraction, between: Fraction, log_share: Decimal, sign: int) -> Decimal:
+def coin_and_bets(
+    n: int, heads: Fraction, between: Fraction, log_share: Decimal, sign: int
+) -> Decimal:
     """Bound the mean of n draws x in [0, 1]: `heads` is the sum of x, `between` that of x (1 - x).
 
     The lower end of 1 - x, whose sum of x (1 - x) is the same, is one minus the upper end.
     """
     require(0 <= heads <= n, "rewards: a sum beyond its range")
-    X, Z = (Decimal(x.numerator) / x.denominator for x in (heads if sign > 0 else n - heads, between))
+    X, Z = (
+        Decimal(x.numerator) / x.denominator for x in (heads if sign > 0 else n - heads, between)
+    )
     low = ZERO
     if X:
         m = guess_mean(float(n), float(X), float(Z), float(log_share))
-        for less in (2**-50, 2**-46, 2**-40, 2**-30):  # what is taken off the guess, so that it can be proved
+        for less in (
+            2**-50,
+            2**-46,
+            2**-40,
+            2**-30,
+        ):  # what is taken off the guess, so that it can be proved
             tried = Decimal(m - less)
             if 0 < tried <= X / n and average_proves(tried, n, X, Z, log_share):
                 low = tried
@@ -740,10 +1031,11 @@ def guess_mean(n: float, X: float, Z: float, log_share: float) -> float:
 
 
 def average_proves(m: Decimal, n: int, X: Decimal, Z: Decimal, log_share: Decimal) -> bool:
-    """Return whether coin and bets, averaged, reach 1/delta_0 at this m <= X/n: then the mean is above m.
+    """Return whether coin and bets, averaged, reach 1/delta_0 at this m <= X/n: then the mean is
+    above m.
 
-    A bet has at least exp(theta (X u - n) - c ((X-Z) u^2 - 2X u + n)) with c = -log(1-theta) - theta, for every
-    u <= 1/m: docs/certificates.md, Unknown and random rewards.
+    A bet has at least exp(theta (X u - n) - c ((X-Z) u^2 - 2X u + n)) with c = -log(1-theta) -
+    theta, for every u <= 1/m: docs/certificates.md, Unknown and random rewards.
     """
     sides = [(count, p) for count, p in ((n - X, 1 - m), (X, m)) if count]
     coin = sum([count * (log(count / n) - log(p)) for count, p in sides], ZERO)
@@ -753,27 +1045,45 @@ def average_proves(m: Decimal, n: int, X: Decimal, Z: Decimal, log_share: Decima
         c = -log(1 - theta) - theta
         u = min(1 / m, (theta / (2 * c) + 1) * X / (X - Z))  # the context rounds down
         size = 1 + log_share + X * u + n + 8 * (X * u * u + 2 * X * u + n)
-        logs.append(theta * (X * u - n) - c * ((X - Z) * u * u - 2 * X * u + n) - log_share - size * HAIR)
-    return sum([weight * x.exp() for weight, x in zip(AVERAGE, logs, strict=True) if x > -100], ZERO) >= 128
+        logs.append(
+            theta * (X * u - n) - c * ((X - Z) * u * u - 2 * X * u + n) - log_share - size * HAIR
+        )
+    return (
+        sum([weight * x.exp() for weight, x in zip(AVERAGE, logs, strict=True) if x > -100], ZERO)
+        >= 128
+    )
 
 
-NODES = [round(2**22 * math.sin(math.pi * k / 128) ** 2) for k in range(33)]  # docs/ledger.md, How returns are spread
+NODES = [
+    round(2**22 * math.sin(math.pi * k / 128) ** 2) for k in range(33)
+]  # docs/ledger.md, How returns are spread
 NODES += [2**22 - node for node in reversed(NODES[:-1])]
-LOST = Fraction(1, 2**22) + Fraction(max(b - a for a, b in pairwise(NODES)), 2**42)  # a return is rounded down by this
-STAKES = [Decimal(x) / 8192 for x in (312, 1200, 2528, 4096, 5664, 6992, 7880, 8192, 128, 64, 32, 16, 8, 4, 2, 1)]
+LOST = Fraction(1, 2**22) + Fraction(
+    max(b - a for a, b in pairwise(NODES)), 2**42
+)  # a return is rounded down by this
+STAKES = [
+    Decimal(x) / 8192
+    for x in (312, 1200, 2528, 4096, 5664, 6992, 7880, 8192, 128, 64, 32, 16, 8, 4, 2, 1)
+]
 
 
 def portfolio_proves(m: Fraction, n_k: list[Decimal], log_share: Decimal) -> bool:
-    """Return whether sum_j weight_j prod_k (1 - theta_j + theta_j x_k / m)^n_k >= 1/delta_0: then the mean is above m.
+    """Return whether sum_j weight_j prod_k (1 - theta_j + theta_j x_k / m)^n_k >= 1/delta_0: then
+    the mean is above m.
 
-    Weights are 3/32 for the first eight stakes, 1/32 for the others; floats guess which of them matter.
+    Weights are 3/32 for the first eight stakes, 1/32 for the others; floats guess which of them
+    matter.
     """
     x = [Decimal(node) / 2**22 * m.denominator / m.numerator for node in NODES]
     seen = [(n, y) for n, y in zip(n_k, x, strict=True) if n]
     guesses = []
     for stake in map(float, STAKES):
         ruined = stake == 1 and n_k[0] > 0
-        guesses.append(-math.inf if ruined else sum([float(n) * math.log1p(stake * (float(y) - 1)) for n, y in seen]))
+        guesses.append(
+            -math.inf
+            if ruined
+            else sum([float(n) * math.log1p(stake * (float(y) - 1)) for n, y in seen])
+        )
     total = ZERO
     for j, theta in enumerate(STAKES):
         if guesses[j] > max(guesses) - 40:
@@ -799,7 +1109,9 @@ class KLValues:
         self.room = self.head.H * HAIR
 
     def known(self, h: int, pair: int) -> Any:
-        """Return what Q_h(s,a) depends on besides V: the ball, its states, and what is paid, or paid by state."""
+        """Return what Q_h(s,a) depends on besides V: the ball, its states, and what is paid, or
+        paid by state.
+        """
         head, row, sign = self.head, h % self.head.rows, self.sign
         states, by_state = head.support[row][pair], None
         if head.unknown[row][pair]:
@@ -812,9 +1124,11 @@ class KLValues:
         return self.of_pair[h, pair]
 
     def Q(self, h: int, pair: int, V: Any, spreads: dict[Any, Spread]) -> Any:
-        """Q_h(s,a) = r + min over the ball of p V_{h+1}; a reward by next state is inside the minimum.
+        """Q_h(s,a) = r + min over the ball of p V_{h+1}; a reward by next state is inside the
+        minimum.
 
-        `spreads` keeps the spread of V, which is the same for all pairs with the same possible next states.
+        `spreads` keeps the spread of V, which is the same for all pairs with the same possible next
+        states.
         """
         ball, states, paid, by_state = self.of_pair.get((h, pair)) or self.known(h, pair)
         if by_state:
@@ -824,8 +1138,12 @@ class KLValues:
         return EXACT.add(paid, worst_mean(ball, spreads[states], h))
 
     def mean(self, weights: list[Decimal], values: list[Any]) -> Any:
-        """Return at most the weighted mean, a hair less than what was summed; at least the smallest value."""
-        return max(min(values), sum([p * x for p, x in zip(weights, values, strict=True)]) - self.room)
+        """Return at most the weighted mean, a hair less than what was summed; at least the
+        smallest value.
+        """
+        return max(
+            min(values), sum([p * x for p, x in zip(weights, values, strict=True)]) - self.room
+        )
 
     def back(self, h: int, rules: Any, V: Any) -> Any:
         """V_h(s) = sum_a pi_h(a|s) Q_h(s,a)."""
@@ -844,14 +1162,18 @@ class KLValues:
         return tails
 
     def value(self, policy: Any, V: Any) -> Any:
-        """Return the bound of a policy for the first steps, followed by what V bounds, averaged over the start."""
+        """Return the bound of a policy for the first steps, followed by what V bounds, averaged
+        over the start.
+        """
         for h in reversed(range(len(policy))):
             V = self.back(h, policy[h], V)
         head = self.head
         if head.given.start is not None:
             states, probabilities = weights(head.given.start)
             return self.mean(probabilities, [V[s] for s in states])
-        return worst_mean(Ball(self.evidence.starts, head.S, head.full_support, head.log_share, {}), Spread(V))
+        return worst_mean(
+            Ball(self.evidence.starts, head.S, head.full_support, head.log_share, {}), Spread(V)
+        )
 
 
 class PaperValues(KLValues):
@@ -860,7 +1182,8 @@ class PaperValues(KLValues):
     nothing: Any = (ZERO, ZERO)
 
     def known(self, h: int, pair: int) -> Any:
-        """Return what Q_h(s,a) depends on besides V: p_hat, 9 beta* / n, and all that is added without V (Eq. q).
+        """Return what Q_h(s,a) depends on besides V: p_hat, 9 beta* / n, and all that is added
+        without V (Eq. q).
 
         beta* = log(SAH/delta') + log(8e(n+1)), and beta: NOTATION.md.
         """
@@ -869,16 +1192,25 @@ class PaperValues(KLValues):
         log_n = log(Decimal(8 * (sum(n_j.values()) + 1))) + 1
         bonus = head.H * head.H * (head.log_share + head.S * log_n) / n  # H^2 beta / n
         p_hat = [(j, Decimal(m) / n) for j, m in n_j.items()]
-        self.of_pair[h, pair] = p_hat, 9 * (head.log_share + log_n) / n, r - 22 * bonus, r + 14 * bonus
+        self.of_pair[h, pair] = (
+            p_hat,
+            9 * (head.log_share + log_n) / n,
+            r - 22 * bonus,
+            r + 14 * bonus,
+        )
         return self.of_pair[h, pair]
 
     def Q(self, h: int, pair: int, V: Any, spreads: Any = None) -> Any:
         """Return Q_low and -Q_up (Eq. ucbQ, lcbQ).
 
-        Q_up = r + 3 sqrt(Var(V_up) beta* / n) + 14 H^2 beta / n + p_hat (V_up - V_low) / H + p_hat V_up <= H, and
-        Q_low = r - 3 sqrt(Var(V_up) beta* / n) - 22 H^2 beta / n - 2 p_hat (V_up - V_low) / H + p_hat V_low >= 0.
+        Q_up = r + 3 sqrt(Var(V_up) beta* / n) + 14 H^2 beta / n + p_hat (V_up - V_low) / H + p_hat
+        V_up <= H, and Q_low = r - 3 sqrt(Var(V_up) beta* / n) - 22 H^2 beta / n - 2 p_hat (V_up -
+        V_low) / H + p_hat V_low >= 0.
         """
-        H, (p_hat, per_variance, less, more) = self.head.H, self.of_pair.get((h, pair)) or self.known(h, pair)
+        H, (p_hat, per_variance, less, more) = (
+            self.head.H,
+            self.of_pair.get((h, pair)) or self.known(h, pair),
+        )
         if less <= -H and more >= H:  # whatever V in 0..H is
             return ZERO, Decimal(-H)
         low = sum([p * V[j][0] for j, p in p_hat], ZERO)
@@ -890,16 +1222,24 @@ class PaperValues(KLValues):
 
     def mean(self, weights: list[Decimal], values: list[Any]) -> Any:
         """Return the means of both bounds."""
-        return tuple(super(PaperValues, self).mean(weights, [*column]) for column in zip(*values, strict=True))
+        return tuple(
+            super(PaperValues, self).mean(weights, [*column])
+            for column in zip(*values, strict=True)
+        )
 
     def tails(self, explorer: Any) -> list[Any]:
-        """The explorer must be an argmax of Q_up, ties within 1e-12 H: the bounds are proved for nothing else."""
+        """The explorer must be an argmax of Q_up, ties within 1e-12 H: the bounds are proved for
+        nothing else.
+        """
         tails, A = super().tails(explorer), self.head.A
         for h, step in enumerate(explorer):
             for s in self.head.first_states if h == 0 else range(self.head.S):
                 Q = [self.Q(h, s * A + a, tails[h + 1])[1] for a in range(A)]  # minus Q_up
                 short = max(Q[a] for a in step[s][0]) - min(Q)
-                require(short <= self.head.H * Decimal("1e-12"), "explorer: not the paper's optimistic policy")
+                require(
+                    short <= self.head.H * Decimal("1e-12"),
+                    "explorer: not the paper's optimistic policy",
+                )
         return tails
 
 
@@ -907,21 +1247,32 @@ class PaperValues(KLValues):
 
 
 class Book:
-    """A ledger as far as it was read: the first record, the evidence, facts about the plan before, and about all."""
+    """A ledger as far as it was read: the first record, the evidence, facts about the plan
+    before, and about all.
+    """
 
     def __init__(self, first: Any) -> None:
         """Check the first record."""
         self.head = Head(first)
         self.evidence = Evidence(self.head)
-        self.by_baseline, self.was_frozen = (True, True), False  # did the baseline play all episodes, or any?
+        self.by_baseline, self.was_frozen = (
+            (True, True),
+            False,
+        )  # did the baseline play all episodes, or any?
         self.played: list[Any] = []  # what the plan before plays; EpsMix: two policies, by its coin
         self.off_baseline, self.frozen_after = 0, None
 
     def judge(self, plan: Any) -> str:
-        """Return of what kind a plan is, after every claim in it was re-derived; "closed" for the last record."""
+        """Return of what kind a plan is, after every claim in it was re-derived; "closed" for
+        the last record.
+        """
         if plan.kind == "end":
             good = plan.plans == self.evidence.plans and plan.episodes >= self.evidence.episodes
-            require(good, "plans or episodes: other plans than were read, or fewer episodes than were counted")
+            require(
+                good,
+                "plans or episodes: other plans than were read, or fewer episodes than were "
+                "counted",
+            )
             return "closed"
         self.evidence.add(plan, self.by_baseline)
         self.check_actions(plan)
@@ -930,13 +1281,22 @@ class Book:
         self.check_policy(plan, explorer)
         self.check_choice(plan)
         by_coin = self.head.is_EpsMix and plan.rho < 1
-        self.by_baseline, self.was_frozen = (plan.is_baseline, plan.is_baseline or by_coin), plan.frozen
+        self.by_baseline, self.was_frozen = (
+            (plan.is_baseline, plan.is_baseline or by_coin),
+            plan.frozen,
+        )
         self.off_baseline += not plan.is_baseline
-        self.frozen_after = plan.episodes if plan.frozen and self.frozen_after is None else self.frozen_after
-        return "not_certified" if plan.safety == "NOT CERTIFIED" else self.check_claims(plan, explorer)
+        self.frozen_after = (
+            plan.episodes if plan.frozen and self.frozen_after is None else self.frozen_after
+        )
+        return (
+            "not_certified" if plan.safety == "NOT CERTIFIED" else self.check_claims(plan, explorer)
+        )
 
     def check_actions(self, plan: Any) -> None:
-        """What was played since the plan before is what that one plays: of other actions the probability is 0."""
+        """What was played since the plan before is what that one plays: of other actions the
+        probability is 0.
+        """
         head = self.head
         for row, pair, _ in plan.played if plan.number > 0 else []:
             s, a = divmod(pair, head.A)
@@ -945,15 +1305,21 @@ class Book:
             require(any(chances), "played: an action that the plan before never plays")
 
     def check_policy(self, plan: Any, explorer: Any) -> None:
-        """The policy is the mixture to within 1e-15 in every entry: baseline, then rho of the explorer, then explorer.
+        """The policy is the mixture to within 1e-15 in every entry: baseline, then rho of the
+        explorer, then explorer.
 
         EpsMix has none: its coin comes before the episode.
         """
-        require(0 <= plan.rho <= 1 and (plan.policy is None) == self.head.is_EpsMix, "rho or policy: not as expected")
+        require(
+            0 <= plan.rho <= 1 and (plan.policy is None) == self.head.is_EpsMix,
+            "rho or policy: not as expected",
+        )
         policy = [] if self.head.is_EpsMix else self.head.policy(plan.policy)
         by_coin = [self.head.baseline] * (plan.rho < 1) + [explorer] * (plan.rho > 0)
         self.played = by_coin if self.head.is_EpsMix else [policy]
-        for h, (played, safe, bold) in enumerate(zip(policy, self.head.baseline, explorer, strict=False)):
+        for h, (played, safe, bold) in enumerate(
+            zip(policy, self.head.baseline, explorer, strict=False)
+        ):
             rho = Fraction(plan.rho) if h == plan.h - 1 else Fraction(h >= plan.h)
             if rho in (0, 1) and played == (bold if rho else safe):
                 continue
@@ -962,28 +1328,45 @@ class Book:
                 require(near, "policy: not the mixture")
 
     def check_choice(self, plan: Any) -> None:
-        """h is the smallest with L(h) >= floor, and the baseline is played where there is none, or by a frozen agent.
+        """h is the smallest with L(h) >= floor, and the baseline is played where there is none, or
+        by a frozen agent.
 
-        The floor is the ledger's; with a relative one the baseline always reaches it. StepNoMix does not mix.
+        The floor is the ledger's; with a relative one the baseline always reaches it. StepNoMix
+        does not mix.
         """
         given, H, baseline = self.head.given, self.head.H, plan.is_baseline
         require(given.relative or plan.floor == given.floor, "floor: not that of the ledger")
         require((plan.upper is None) == (not given.relative), "upper: it is for relative floors")
-        require(plan.frozen is True or plan.frozen is self.was_frozen, "frozen: an agent that thaws")
+        require(
+            plan.frozen is True or plan.frozen is self.was_frozen, "frozen: an agent that thaws"
+        )
         candidates = zip(self.head.h0, plan.candidates, strict=True)
         reached = [h0 for h0, L in candidates if plan.floor <= L or (given.relative and h0 == H)]
         chosen = reached and plan.h == reached[0] and (plan.h > 0 or plan.rho == 1)
-        require(baseline if plan.frozen or not reached else chosen, "h or rho: not the choice by the candidates")
-        require(given.agent != "StepNoMix" or plan.rho == (plan.h == 0), "rho: StepNoMix does not mix")
+        require(
+            baseline if plan.frozen or not reached else chosen,
+            "h or rho: not the choice by the candidates",
+        )
+        require(
+            given.agent != "StepNoMix" or plan.rho == (plan.h == 0), "rho: StepNoMix does not mix"
+        )
         source = "baseline" if baseline else "mixture" if plan.h > 0 else "optimistic"
         require(plan.source == source, "source: not what h and rho say")
         require(plan.safety in ("certified", "trusted", "NOT CERTIFIED"), "safety: unknown")
         scaled = given.bounds.scale != 1
-        require((plan.safety == "NOT CERTIFIED") == scaled, "safety: scaled bounds, and no others, are NOT CERTIFIED")
-        require(not (plan.frozen and plan.safety == "certified"), "safety: of a frozen agent nothing is certified")
+        require(
+            (plan.safety == "NOT CERTIFIED") == scaled,
+            "safety: scaled bounds, and no others, are NOT CERTIFIED",
+        )
+        require(
+            not (plan.frozen and plan.safety == "certified"),
+            "safety: of a frozen agent nothing is certified",
+        )
 
     def check_claims(self, plan: Any, explorer: Any) -> str:
-        """Candidates, by_model, by_returns and upper are proved; then lower, and the label. Return the kind."""
+        """Candidates, by_model, by_returns and upper are proved; then lower, and the label.
+        Return the kind.
+        """
         claims = [*plan.candidates[:-1], plan.by_model]
         lower, minus_upper = self.values(explorer, claims)
         proved = all(claim <= bound for claim, bound in zip(claims, lower, strict=True))
@@ -998,7 +1381,8 @@ class Book:
         return self.check_safety(plan, self.kind(plan, here, known))
 
     def values(self, explorer: Any, claims: Any) -> tuple[list[Decimal], Decimal]:
-        """Return lower values of "baseline for the first h0 steps, then explorer"; minus an upper one of the last.
+        """Return lower values of "baseline for the first h0 steps, then explorer"; minus an upper
+        one of the last.
 
         Every policy is worth 0 at least: of one of which no more is claimed, that is the value.
         """
@@ -1006,7 +1390,8 @@ class Book:
         values = KLValues(self.evidence) if is_KL else PaperValues(self.evidence)
         tails, wanted = values.tails(rules(explorer)), zip(self.head.h0, claims, strict=True)
         found: list[Any] = [
-            values.value(baseline[:h0], tails[h0]) if claim > 0 or not is_KL else ZERO for h0, claim in wanted
+            values.value(baseline[:h0], tails[h0]) if claim > 0 or not is_KL else ZERO
+            for h0, claim in wanted
         ]
         if not is_KL:
             return [low for low, _ in found], found[-1][1]
@@ -1016,36 +1401,54 @@ class Book:
     def proved_here(self, plan: Any, by_model: Decimal) -> Fraction:
         """Return what the baseline is worth at least, by the model or by its returns."""
         by_returns = self.evidence.mean_return(1, plan.by_returns)
-        proved = plan.by_returns is None or (by_returns is not None and plan.by_returns <= by_returns)
+        proved = plan.by_returns is None or (
+            by_returns is not None and plan.by_returns <= by_returns
+        )
         require(proved, "by_returns: not proved")
         return Fraction(by_model) if by_returns is None else max(Fraction(by_model), by_returns)
 
     def checked_upper(self, plan: Any, minus_upper: Decimal) -> Fraction:
-        """U >= an upper value, and floor >= (1 - give) U - give zero - below: U may stand for the baseline's value."""
-        given, U, by_model = self.head.given, Fraction(plan.upper), -Fraction(minus_upper) <= Fraction(plan.upper)
-        by_returns, give = self.evidence.mean_return(-1, plan.upper), Fraction(given.relative.max_loss)
+        """U >= an upper value, and floor >= (1 - give) U - give zero - below: U may stand for
+        the baseline's value.
+        """
+        given, U, by_model = (
+            self.head.given,
+            Fraction(plan.upper),
+            -Fraction(minus_upper) <= Fraction(plan.upper),
+        )
+        by_returns, give = (
+            self.evidence.mean_return(-1, plan.upper),
+            Fraction(given.relative.max_loss),
+        )
         require(by_model or (by_returns is not None and -by_returns <= U), "upper: too low")
-        require(plan.floor >= (1 - give) * U - give * self.head.zero - self.head.below, "floor: too low")
+        require(
+            plan.floor >= (1 - give) * U - give * self.head.zero - self.head.below, "floor: too low"
+        )
         return U
 
     def worth(self, plan: Any, baseline: Fraction) -> Fraction:
-        """Return (1 - rho) L(h) + rho L(h-1), exactly, where the baseline, the last candidate, has this value."""
+        """Return (1 - rho) L(h) + rho L(h-1), exactly, where the baseline, the last candidate,
+        has this value.
+        """
         L = [*map(Fraction, plan.candidates[:-1]), baseline]
         i, rho = self.head.h0.index(plan.h), Fraction(plan.rho)
         return (1 - rho) * L[i] + rho * L[max(i - 1, 0)]
 
     def kind(self, plan: Any, here: Fraction, known: Fraction) -> str:
-        """Return the strongest kind of which a plan is, if what it plays reaches the floor; "" if it does not.
+        """Return the strongest kind of which a plan is, if what it plays reaches the floor; "" if
+        it does not.
 
-        `here` is what the baseline is proved to be worth here, `known` with an earlier certificate, too. The baseline
-        is not below a relative floor by definition.
+        `here` is what the baseline is proved to be worth here, `known` with an earlier certificate,
+        too. The baseline is not below a relative floor by definition.
         """
         if (self.head.given.relative and plan.is_baseline) or self.worth(plan, here) >= plan.floor:
             return "certified"
         return "by_certificate" if self.worth(plan, known) >= plan.floor else ""
 
     def check_safety(self, plan: Any, kind: str) -> str:
-        """What is certified is proved to reach the floor; what is trusted is, too, or it is the baseline."""
+        """What is certified is proved to reach the floor; what is trusted is, too, or it is the
+        baseline.
+        """
         on_trust = plan.is_baseline and plan.safety == "trusted"
         require(kind or on_trust, "safety: not proved, and not the baseline on trust")
         return kind if plan.safety == "certified" else "trusted"
@@ -1078,7 +1481,9 @@ def verify(lines: Iterable[bytes]) -> Verdict:
 
 
 def watched(stream: BinaryIO) -> Generator[bytes, None, None]:
-    """Return the lines of a ledger; a terminal shows how many plans are checked, at most five times a second."""
+    """Return the lines of a ledger; a terminal shows how many plans are checked, at most five
+    times a second.
+    """
     shown, due, done = sys.stderr.isatty(), 0.0, 0
     size = max(os.fstat(stream.fileno()).st_size, 1)
     try:
@@ -1094,7 +1499,9 @@ def watched(stream: BinaryIO) -> Generator[bytes, None, None]:
 
 
 def summary(verdict: Verdict) -> str:
-    """Return the verdict in five lines, and one more for each of two things that nobody should overlook."""
+    """Return the verdict in five lines, and one more for each of two things that nobody should
+    overlook.
+    """
     counts = ", ".join(f"{n} {name}" for name, n in zip(NAMES, verdict[1:5], strict=True) if n)
     result = "ACCEPTED" if verdict.closed else "ACCEPTED so far"
     if verdict.refusals:
@@ -1104,10 +1511,17 @@ def summary(verdict: Verdict) -> str:
     end = "closed" if verdict.closed else "open: still being written, or cut off"
     plans = f"{verdict.plans} plans: {counts or 'none'}"
     if verdict.plans and not verdict.off_baseline:
-        plans += "\nEvery" if verdict.certified or verdict.by_certificate else "\nNothing was certified: every"
+        plans += (
+            "\nEvery"
+            if verdict.certified or verdict.by_certificate
+            else "\nNothing was certified: every"
+        )
         plans += " plan is the baseline"
     if verdict.frozen_after is not None:
-        plans += f"\nALARM after {verdict.frozen_after} episodes: what was certified before rests on a premise that is"
+        plans += (
+            f"\nALARM after {verdict.frozen_after} episodes: what was certified before rests "
+            "on a premise that is"
+        )
         plans += " most likely false; from then on the baseline alone was played"
     return f"{verdict.promise}\n{plans}\n{end}, last digest {verdict.digest}\n{result}\n"
 
@@ -1123,7 +1537,9 @@ def main(argv: list[str]) -> int:
             verdict = verify(lines)
             lines.close()
     except OSError as reason:
-        sys.stderr.write(f"{argv[0]} cannot be read: {reason.strerror}. Expected a ledger of plans.\n")
+        sys.stderr.write(
+            f"{argv[0]} cannot be read: {reason.strerror}. Expected a ledger of plans.\n"
+        )
         return 2
     sys.stdout.write(summary(verdict))
     return 3 if verdict.refusals or verdict.not_certified else 0

@@ -1,18 +1,20 @@
 """Watchdog: check whether the promise is still supported by the observed returns.
 
-The promise says E[G_k | past] = V^{pi_k} >= floor for the return G_k of every episode k, whatever was drawn before, the
-coin of EpsMix included. Rescale returns to [0, 1] by the range in which they must lie, and the floor with them to f. A
-bet of lambda >= 0 against the promise multiplies its stake in episode k by
+The promise says E[G_k | past] = V^{pi_k} >= floor for the return G_k of every episode k, whatever
+was drawn before, the coin of EpsMix included. Rescale returns to [0, 1] by the range in which they
+must lie, and the floor with them to f. A bet of lambda >= 0 against the promise multiplies its
+stake in episode k by
 
     1 + lambda (f - G_k),    lambda (1 - f) < 1, so that it is positive,
 
-whose expectation is at most 1 given the past while the promise holds. Start with capital 1: a part of it is bet from
-the first episode, and the remainder is added step by step on a fixed schedule. The resulting capital W_k is a
-non-negative supermartingale, and by Ville's inequality
+whose expectation is at most 1 given the past while the promise holds. Start with capital 1: a part
+of it is bet from the first episode, and the remainder is added step by step on a fixed schedule.
+The resulting capital W_k is a non-negative supermartingale, and by Ville's inequality
 
     P(W_k >= 1/alpha for some k while the promise holds) <= alpha,
 
-however long the run. Nothing is assumed about the process: it may be non-Markov, it may change, and no model is needed.
+however long the run. Nothing is assumed about the process: it may be non-Markov, it may change, and
+no model is needed.
 """
 
 import math
@@ -34,37 +36,50 @@ from surefoot.guard import Guard
 from surefoot.model.policy import uniform
 from surefoot.model.units import Units
 
-# There is one bet for each of these shortfalls, in parts of the range (for returns of 0 or 1, the capital of the stake
-# d / (f(1-f)) grows fastest at a shortfall of d), and each has a part of the capital.
+# There is one bet for each of these shortfalls, in parts of the range (for returns of 0 or 1, the
+# capital of the stake d / (f(1-f)) grows fastest at a shortfall of d), and each has a part of the
+# capital.
 SHORTFALLS = (0.02, 0.08, 0.3)
 CAPITAL = (0.125, 0.75, 0.125)
-AT_ONCE = 0.75  # the part of it that is bet from the first episode; the remainder follows, for later changes
+# the part of it that is bet from the first episode; the remainder follows, for later changes
+AT_ONCE = 0.75
 LEAST_VARIANCE = 0.01  # near the ends of the range f(1-f) would make bets too large
 MOST = 0.9  # lambda (1 - f) is at most this: no stake is ever lost completely
-# The floor is lowered by this much (a part of the range). It covers the rounding of a return, and a reward that is an
-# ulp outside its range. It is subtracted in every episode, and is far more than the rounding errors of the logarithms.
+# The floor is lowered by this much (a part of the range). It covers the rounding of a return, and a
+# reward that is an ulp outside its range. It is subtracted in every episode, and is far more than
+# the rounding errors of the logarithms.
 MARGIN = 1e-8
-STATE = ("episodes", "total", "last", "total_of_last", "streak")  # the order in a file; log_wealth follows
+STATE = (
+    "episodes",
+    "total",
+    "last",
+    "total_of_last",
+    "streak",
+)  # the order in a file; log_wealth follows
 NO_NUMBER = (
-    "has a floor relative to the baseline's value, which is unknown: there is no number to compare returns with. Give "
-    "it a number as its floor, in the units of your rewards (floor=90.0, say), or leave watchdog out."
+    "has a floor relative to the baseline's value, which is unknown: there is no number to compare "
+    "returns with. Give it a number as its floor, in the units of your rewards (floor=90.0, say), "
+    "or leave watchdog out."
 )
 LEAST_SPAN = 1e-6  # times H: a range that is a single point is made wider, which is sound
 
 
 @dataclass(frozen=True)
 class Watchdog:
-    """A check of every episode's return, which raises an alarm when returns are too low for the promise to be true.
+    """A check of every episode's return, which raises an alarm when returns are too low for the
+    promise to be true.
 
-    If every episode's policy is above the floor, the probability that it EVER raises an alarm is at most `alpha`. Give
-    it to `learn(..., watchdog=)` or `Learner(..., watchdog=)`: after an alarm the agent plays only its baseline.
+    If every episode's policy is above the floor, the probability that it EVER raises an alarm is at
+    most `alpha`. Give it to `learn(..., watchdog=)` or `Learner(..., watchdog=)`: after an alarm
+    the agent plays only its baseline.
     """
 
     alpha: float = 0.01
 
     def __post_init__(self) -> None:
         meaning = (
-            "a number strictly between 0 and 1, such as 0.01: the largest probability of a false alarm in the whole run"
+            "a number strictly between 0 and 1, such as 0.01: the largest probability of a "
+            "false alarm in the whole run"
         )
         alpha = require_number("alpha", self.alpha, meaning)
         if not SMALLEST_DELTA <= alpha < 1.0:
@@ -85,11 +100,15 @@ class Watchdog:
         if isinstance(guard.floor, BaselineFloor):
             raise InvalidSetting(f"The guard {NO_NUMBER}")
         level = (guard.floor - guard.low) / (guard.high - guard.low)
-        return Watch(Bet.on(self.alpha, level, 0.0, 1.0), Units(guard.low, guard.high, 1, guard.unit))
+        return Watch(
+            Bet.on(self.alpha, level, 0.0, 1.0), Units(guard.low, guard.high, 1, guard.unit)
+        )
 
 
 class Bet(NamedTuple):
-    """The settings of the bets, which are fixed before the first episode. Returns are rescaled to 0..H."""
+    """The settings of the bets, which are fixed before the first episode. Returns are rescaled
+    to 0..H.
+    """
 
     alpha: float
     floor: float
@@ -106,17 +125,20 @@ class Bet(NamedTuple):
 
 
 def stakes(f: float) -> tuple[float, ...]:
-    """Return lambda for each shortfall, with lambda (1 - f) <= MOST. A floor above the range counts as its end."""
+    """Return lambda for each shortfall, with lambda (1 - f) <= MOST. A floor above the range
+    counts as its end.
+    """
     above = 1.0 - min(f, 1.0)  # the part of the range above the floor
     variance = max(min(f, 1.0) * above, LEAST_VARIANCE)
     return tuple(min(d / variance, MOST / above if above > 0.0 else math.inf) for d in SHORTFALLS)
 
 
 def put_in(k: int) -> float:
-    """Return the capital added before episode k = 1, 2, ...: 1/((m+1)(m+2)) of it, evenly over 2^m <= k < 2^(m+1).
+    """Return the capital added before episode k = 1, 2, ...: 1/((m+1)(m+2)) of it, evenly over 2^m
+    <= k < 2^(m+1).
 
-    The sum is the capital that was not bet at once. So late changes are found, too, after a delay that grows with the
-    logarithm of the number of episodes before.
+    The sum is the capital that was not bet at once. So late changes are found, too, after a delay
+    that grows with the logarithm of the number of episodes before.
     """
     m = k.bit_length() - 1
     return (1.0 - AT_ONCE) / ((m + 1) * (m + 2) * (1 << m))
@@ -124,7 +146,8 @@ def put_in(k: int) -> float:
 
 @dataclass(frozen=True)
 class Watch:
-    """The state of a watchdog after some episodes. `after` returns the next state, `save` writes it to a file.
+    """The state of a watchdog after some episodes. `after` returns the next state, `save` writes it
+    to a file.
 
     Sums of returns in it are rescaled to 0..H.
     """
@@ -134,15 +157,23 @@ class Watch:
     episodes: int = 0
     total: float = 0.0  # sum of returns
     log_wealth: tuple[float, ...] = field(default=(math.log(AT_ONCE),) * len(SHORTFALLS))
-    # Since when returns have been low, for the message: how many episodes, the sum of returns, and the logarithm won.
+    # Since when returns have been low, for the message: how many episodes, the sum of returns, and
+    # the logarithm won.
     last: int = 0
     total_of_last: float = 0.0
     streak: float = 0.0
 
     @property
     def log_capital(self) -> float:
-        """The logarithm of W, the capital that was bet and its gains. Capital that is not added yet is left out."""
-        return _log_sum([math.log(share) + wealth for share, wealth in zip(CAPITAL, self.log_wealth, strict=True)])
+        """The logarithm of W, the capital that was bet and its gains. Capital that is not added
+        yet is left out.
+        """
+        return _log_sum(
+            [
+                math.log(share) + wealth
+                for share, wealth in zip(CAPITAL, self.log_wealth, strict=True)
+            ]
+        )
 
     @property
     def alarmed(self) -> bool:
@@ -154,7 +185,9 @@ class Watch:
         """The alarm with its numbers; None while there is none."""
         if not self.alarmed:
             return None
-        last, total_of_last = (self.last, self.total_of_last) if self.last else (self.episodes, self.total)
+        last, total_of_last = (
+            (self.last, self.total_of_last) if self.last else (self.episodes, self.total)
+        )
         return Alarm(
             floor=float(f"{self.units.to_user(self.bet.floor):.12g}"),  # as it was given
             alpha=self.bet.alpha,
@@ -179,13 +212,17 @@ class Watch:
         if not possible.admits(G):
             low, high, found = (self.units.to_user(x) for x in (bet.low, bet.low + bet.span, G))
             raise InvalidEpisode(
-                f"The episode's return is {found:.6g}, outside the range ({low:.6g}, {high:.6g}) that follows from the "
-                "problem. A premise is false: correct the problem. The episode was not counted."
+                f"The episode's return is {found:.6g}, outside the range ({low:.6g}, {high:.6g}) "
+                "that follows from the problem. A premise is false: correct the problem. The "
+                "episode was not counted."
             )
         x = bet.f - MARGIN - g
         won = [math.log1p(stake * x) for stake in bet.stakes]
         more = math.log(put_in(self.episodes + 1))
-        wealth = tuple(_log_sum([before, more]) + gain for before, gain in zip(self.log_wealth, won, strict=True))
+        wealth = tuple(
+            _log_sum([before, more]) + gain
+            for before, gain in zip(self.log_wealth, won, strict=True)
+        )
         streak = max(self.streak + won[1], 0.0)
         return replace(
             self,
@@ -212,18 +249,29 @@ class Watch:
     def restored(self, path: str | Path, about: AnyArray, state: AnyArray) -> "Watch":
         """Return the state that `arrays` stored, if the agent and alpha are the same."""
         mine = self.arrays()
-        if about.shape != (4,) or state.shape != mine["watch_state"].shape or state.dtype != np.float64:
+        if (
+            about.shape != (4,)
+            or state.shape != mine["watch_state"].shape
+            or state.dtype != np.float64
+        ):
             raise InvalidFile(
-                f"{path}: the watchdog's state is not as it was written. The file is damaged: restore a copy."
+                f"{path}: the watchdog's state is not as it was written. The file is damaged: "
+                "restore a copy."
             )
         if not np.array_equal(about, mine["watch_about"]):
-            raise InvalidFile(f"{path} belongs to another watchdog: alpha, the floor or the problem differ.")
+            raise InvalidFile(
+                f"{path} belongs to another watchdog: alpha, the floor or the problem differ."
+            )
         numbers = [float(x) for x in state]
         known, wealth = dict(zip(STATE, numbers, strict=False)), tuple(numbers[len(STATE) :])
         episodes, last, streak = known["episodes"], known["last"], known["streak"]
         whole = episodes.is_integer() and last.is_integer() and 0 <= last <= episodes
-        if not (whole and np.isfinite(state).all() and streak >= 0.0 and (streak > 0.0) == (last > 0)):
-            raise InvalidFile(f"{path}: the watchdog's state is impossible. The file is damaged: restore a copy.")
+        if not (
+            whole and np.isfinite(state).all() and streak >= 0.0 and (streak > 0.0) == (last > 0)
+        ):
+            raise InvalidFile(
+                f"{path}: the watchdog's state is impossible. The file is damaged: restore a copy."
+            )
         return replace(
             self,
             episodes=int(episodes),
@@ -247,40 +295,51 @@ class Alarm(NamedTuple):
     units: Units
 
     def __str__(self) -> str:
-        floor, mean, recent = map(self.units.amount, (self.floor, self.mean_return, self.mean_of_last))
+        floor, mean, recent = map(
+            self.units.amount, (self.floor, self.mean_return, self.mean_of_last)
+        )
         seen = f"over {self.episodes:,} episodes the mean return was {mean}"
         if self.last < self.episodes:
             seen += f", and over the last {self.last:,} of them {recent}"
         return (
-            f"ALARM after {self.episodes:,} episodes: the promise is not supported by what was observed. The floor is "
-            f"{floor} per episode; {seen}. If every episode's policy were worth the floor, the "
-            f"probability of ever seeing this would be at most {self.alpha:g}. Most likely a premise is false: the "
-            "process has changed, it is not Markov, or the baseline is below the floor. Only the baseline is played "
-            "from now on. Find out which premise is false, and start again without these counts."
+            f"ALARM after {self.episodes:,} episodes: the promise is not supported by what was "
+            f"observed. The floor is {floor} per episode; {seen}. If every episode's policy were "
+            "worth the floor, the probability of ever seeing this would be at most "
+            f"{self.alpha:g}. Most likely a premise is false: the process has changed, it is not "
+            "Markov, or the baseline is below the floor. Only the baseline is played from now on. "
+            "Find out which premise is false, and start again without these counts."
         )
 
     def sentence(self, follows: str) -> str:
         """Return one sentence for a log; `follows` is what is played from now on."""
         floor, recent = map(self.units.amount, (self.floor, self.mean_of_last))
-        lately = f"over the last {self.last:,} of them" if self.last < self.episodes else "over all of them"
+        lately = (
+            f"over the last {self.last:,} of them"
+            if self.last < self.episodes
+            else "over all of them"
+        )
         return (
-            f"The watchdog raised an ALARM after {self.episodes:,} episodes: {lately} the mean return was {recent}, "
-            f"too low for a floor of {floor} per episode (alpha = {self.alpha:g}), so the promise is not supported by "
-            f"what was observed, and {follows}."
+            f"The watchdog raised an ALARM after {self.episodes:,} episodes: {lately} the mean "
+            f"return was {recent}, too low for a floor of {floor} per episode (alpha = "
+            f"{self.alpha:g}), so the promise is not supported by what was observed, and {follows}."
         )
 
     @property
     def label(self) -> str:
         """A short text to print beside a promise."""
-        return f"not supported by what was observed (alarm after {self.episodes:,} episodes, alpha = {self.alpha:g})"
+        return (
+            f"not supported by what was observed (alarm after {self.episodes:,} episodes, "
+            f"alpha "
+            f"= {self.alpha:g})"
+        )
 
 
 def require_watchable(agent: Agent) -> CountingAgent:
     """Refuse an agent whose promise is not about the expected return of every episode."""
     if not isinstance(agent, CountingAgent):
         raise InvalidSetting(
-            f"A watchdog makes an agent play its baseline, but no baseline of {type(agent).__name__} is known. Make "
-            "it an sf.CountingAgent."
+            "A watchdog makes an agent play its baseline, but no baseline of "
+            f"{type(agent).__name__} is known. Make it an sf.CountingAgent."
         )
     reason = _why_not_watchable(agent)
     if reason is not None:
@@ -297,9 +356,15 @@ def _why_not_watchable(agent: CountingAgent) -> str | None:
     if agent.floor is None:
         return "keeps no floor: there is nothing to watch"
     if agent.in_sum:
-        return "keeps the sum of all episodes above the floor, and single ones may be below: a watchdog looks at each"
+        return (
+            "keeps the sum of all episodes above the floor, and single ones may be below: a "
+            "watchdog looks at each"
+        )
     if agent.problem.rewards_at_least:
-        return "knows only lower bounds of some rewards: returns computed from them may be below the true ones"
+        return (
+            "knows only lower bounds of some rewards: returns computed from them may be below "
+            "the true ones"
+        )
     return None
 
 
@@ -310,9 +375,13 @@ def begin_watch(watchdog: "Watchdog | Watch | None", agent: Agent) -> Watch | No
     if isinstance(watchdog, Watchdog):
         return watchdog.on(agent)
     if not isinstance(watchdog, Watch):
-        raise InvalidSetting(f"watchdog is {watchdog!r}, expected sf.Watchdog(alpha=0.01), or None.")
+        raise InvalidSetting(
+            f"watchdog is {watchdog!r}, expected sf.Watchdog(alpha=0.01), or None."
+        )
     if Watchdog(watchdog.bet.alpha).on(agent).bet != watchdog.bet:
-        raise InvalidSetting("The watch belongs to another agent: its floor or problem differ. Give sf.Watchdog().")
+        raise InvalidSetting(
+            "The watch belongs to another agent: its floor or problem differ. Give sf.Watchdog()."
+        )
     return watchdog
 
 

@@ -1,4 +1,6 @@
-"""Types of the arrays used in the library. Shapes are documented where a function takes an array."""
+"""Types of the arrays used in the library. Shapes are documented where a function takes an
+array.
+"""
 
 from typing import Any, TypeAlias
 

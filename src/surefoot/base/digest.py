@@ -15,9 +15,9 @@ from surefoot.errors import InvalidSetting
 def digest(value: object) -> str:
     """Return 32 hexadecimal digits that identify a value, to the last bit.
 
-    An object of ours is its class with its `settings`, or with its fields; in which of our files the class is says
-    nothing. A function, or a user's own object, is its module and qualified name: what else it holds is not known here.
-    `repr` says nothing: it is for people.
+    An object of ours is its class with its `settings`, or with its fields; in which of our files
+    the class is says nothing. A function, or a user's own object, is its module and qualified name:
+    what else it holds is not known here. `repr` says nothing: it is for people.
     """
     text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -25,11 +25,17 @@ def digest(value: object) -> str:
 
 def one_row(array: AnyArray | None) -> AnyArray | None:
     """Return the first row of an array whose rows are all equal; any other as it is."""
-    return array[:1] if array is not None and len(array) > 1 and bool((array == array[:1]).all()) else array
+    return (
+        array[:1]
+        if array is not None and len(array) > 1 and bool((array == array[:1]).all())
+        else array
+    )
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it. Floats are written so that they are read back to the last bit."""
+    """Return a value as JSON has it. Floats are written so that they are read back to the last
+    bit.
+    """
     if value is None or isinstance(value, bool | int | float | str | np.generic):
         return value.item() if isinstance(value, np.generic) else value
     if isinstance(value, np.ndarray):
@@ -45,10 +51,15 @@ def _plain(value: Any) -> Any:
 
 
 def _inside(value: object) -> Mapping[str, object] | None:
-    """Return what is in an object of ours, or of a class that is derived from ours; None of any other."""
+    """Return what is in an object of ours, or of a class that is derived from ours; None of any
+    other.
+    """
     kind = type(value)
     if kind.__module__ == "builtins" and not callable(value):
-        raise InvalidSetting(f"A {kind.__name__} identifies nothing, expected numbers, texts, arrays, lists, mappings.")
+        raise InvalidSetting(
+            f"A {kind.__name__} identifies nothing, expected numbers, texts, arrays, lists, "
+            "mappings."
+        )
     if not any(base.__module__.startswith("surefoot.") for base in kind.__mro__):
         return None
     settings: Mapping[str, object] | None = getattr(value, "settings", None)

@@ -1,8 +1,8 @@
-"""Files that load without running code: .npz without pickle, or JSON. Each states its kind and its version, and has a
-hash of its content; it is written completely or not at all.
+"""Files that load without running code: .npz without pickle, or JSON. Each states its kind and its
+version, and has a hash of its content; it is written completely or not at all.
 
-A file may come from anywhere. The declared size of its content is read first, and what is too large is refused before
-memory is allocated for it; headers are matched, never evaluated.
+A file may come from anywhere. The declared size of its content is read first, and what is too large
+is refused before memory is allocated for it; headers are matched, never evaluated.
 """
 
 import hashlib
@@ -29,8 +29,12 @@ FORMAT = 1
 LARGEST = 2**30  # bytes that the arrays of a file may take
 LIMIT = "SUREFOOT_LARGEST_FILE"  # the environment variable that sets another limit
 LARGEST_TEXT = 2**24  # characters of one text, or bytes of a JSON file
-LARGEST_DIRECTORY = 2**16  # bytes of the list of arrays in a file: our files have fewer than fifty arrays
-LARGEST_NUMBER = 10**300  # of whole numbers in JSON, which has no limit: each of ours must fit into a float64, too
+LARGEST_DIRECTORY = (
+    2**16
+)  # bytes of the list of arrays in a file: our files have fewer than fifty arrays
+LARGEST_NUMBER = (
+    10**300
+)  # of whole numbers in JSON, which has no limit: each of ours must fit into a float64, too
 ENTRY = 8  # bytes that an entry takes at least: smaller types in the file become int64 or float64
 MAGIC = b"\x93NUMPY\x01\x00"
 HEADER = re.compile(  # as numpy writes it; only plain numbers, True or False, and text are accepted
@@ -38,26 +42,42 @@ HEADER = re.compile(  # as numpy writes it; only plain numbers, True or False, a
     rb"'shape': \((|\d{1,18},|\d{1,18}(?:, \d{1,18}){1,7})\), \} *\n"
 )
 # What zipfile raises for damaged files, beside ValueError.
-DAMAGE = (OSError, EOFError, LookupError, RuntimeError, OverflowError, zipfile.BadZipFile, zlib.error)
+DAMAGE = (
+    OSError,
+    EOFError,
+    LookupError,
+    RuntimeError,
+    OverflowError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def as_path(path: object) -> Path:
     """Return the path that a file is named by, or raise an error if it is no name."""
     if not isinstance(path, str | os.PathLike) or "\0" in str(path):
-        raise InvalidFile(f"A file is named {told(path)}, expected a text such as 'run.npz', or a pathlib.Path.")
+        raise InvalidFile(
+            f"A file is named {told(path)}, expected a text such as 'run.npz', or a pathlib.Path."
+        )
     return Path(path)
 
 
 def followed(path: str | Path) -> Path:
-    """Return the file that a name stands for. A link is followed: it stays when the file is written, and what stands
-    beside the file (its lock, its journal) has one place, whichever name it is called by."""
+    """Return the file that a name stands for. A link is followed: it stays when the file is
+    written, and what stands beside the file (its lock, its journal) has one place, whichever name
+    it is called by.
+    """
     target = as_path(path)
     if not target.is_symlink():
         return target
-    with suppress(OSError, RuntimeError):  # RuntimeError: how Python 3.12 says that links lead in a circle
+    with suppress(
+        OSError, RuntimeError
+    ):  # RuntimeError: how Python 3.12 says that links lead in a circle
         target = target.resolve()
     if target.is_symlink():
-        raise InvalidFile(f"{path} is a link that leads in a circle. Remove it, or choose another file.")
+        raise InvalidFile(
+            f"{path} is a link that leads in a circle. Remove it, or choose another file."
+        )
     return target
 
 
@@ -69,10 +89,15 @@ def require_place(path: str | Path) -> Path:
             raise InvalidFile(f"{target} is a folder, expected the name of a file to write.")
         if not target.parent.is_dir():
             raise InvalidFile(
-                f"{target} cannot be written: the folder {target.parent} does not exist. Create it first."
+                f"{target} cannot be written: the folder {target.parent} does not exist. Create it "
+                "first."
             )
-        if target.exists() and not target.is_file():  # it would be replaced by a file, for all who use it
-            raise InvalidFile(f"{target} is a device or a pipe, expected the name of a file to write.")
+        if (
+            target.exists() and not target.is_file()
+        ):  # it would be replaced by a file, for all who use it
+            raise InvalidFile(
+                f"{target} is a device or a pipe, expected the name of a file to write."
+            )
     return target
 
 
@@ -83,12 +108,15 @@ def system_errors_told(path: object) -> Iterator[None]:
         yield
     except OSError as reason:
         raise InvalidFile(
-            f"{told(str(path))} cannot be written: {reason.strerror or reason}. Choose another place."
+            f"{told(str(path))} cannot be written: {reason.strerror or reason}. Choose another "
+            "place."
         ) from None
 
 
 def write_whole(path: str | Path, write: Callable[[IO[bytes]], None]) -> None:
-    """Write to a file beside `path` and rename it: a reader sees the old file or the new one, never half of one."""
+    """Write to a file beside `path` and rename it: a reader sees the old file or the new one,
+    never half of one.
+    """
     target = require_place(path)
     with system_errors_told(path), replacing(target) as partial, partial.open("wb") as stream:
         write(stream)
@@ -96,7 +124,9 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], None]) -> None:
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Give a file beside the target to write to. After success it is on disk as the target; else it is removed."""
+    """Give a file beside the target to write to. After success it is on disk as the target; else
+    it is removed.
+    """
     target = followed(target).absolute()
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
@@ -110,7 +140,9 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Write the new name to disk, too. Where folders cannot be opened (Windows), the system does this itself."""
+    """Write the new name to disk, too. Where folders cannot be opened (Windows), the system does
+    this itself.
+    """
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -140,7 +172,8 @@ def digest_of(arrays: Mapping[str, AnyArray]) -> str:
 def read_arrays(
     path: str | Path, kinds: Mapping[str, tuple[str, ...]], others: Collection[str] | None = None
 ) -> tuple[str, dict[str, AnyArray]]:
-    """Return the kind of the file and its arrays. `kinds` maps each acceptable kind to the arrays it must have.
+    """Return the kind of the file and its arrays. `kinds` maps each acceptable kind to the arrays
+    it must have.
 
     `others` are those that it may have beside them; None: any. The arrays are read-only.
     """
@@ -156,12 +189,17 @@ def read_arrays(
     kind = _kind_of(path, about, tuple(kinds))
     missing = [name for name in kinds[kind] if name not in arrays]
     if missing:
-        raise InvalidFile(f"{path} lacks {', '.join(missing)}: the file is damaged. Restore it from a copy.")
-    strange = [] if others is None else [name for name in arrays if name not in (*kinds[kind], *others)]
+        raise InvalidFile(
+            f"{path} lacks {', '.join(missing)}: the file is damaged. Restore it from a copy."
+        )
+    strange = (
+        [] if others is None else [name for name in arrays if name not in (*kinds[kind], *others)]
+    )
     if strange:
         raise InvalidFile(
-            f"{path} has an array {strange[0]!r}, which this version of surefoot does not write into a file of kind "
-            f"{kind}. Is it of a later version? Update surefoot, or restore a copy."
+            f"{path} has an array {strange[0]!r}, which this version of surefoot does not write "
+            f"into a file of kind {kind}. Is it of a later version? Update surefoot, or restore a "
+            "copy."
         )
     _require_digest(path, about, digest_of(arrays))
     _require_json(path, arrays)
@@ -170,13 +208,17 @@ def read_arrays(
 
 @contextmanager
 def opened(path: str | Path, expected: str) -> Iterator[IO[bytes]]:
-    """Open a file for reading. Folders are refused, and so are pipes and devices, which may never end."""
+    """Open a file for reading. Folders are refused, and so are pipes and devices, which may
+    never end.
+    """
     file = as_path(path)
     try:
         regular = stat.S_ISREG(file.stat().st_mode)
         stream = file.open("rb") if regular else None
     except FileNotFoundError:
-        raise InvalidFile(f"{path} does not exist. Expected a surefoot file of {expected}.") from None
+        raise InvalidFile(
+            f"{path} does not exist. Expected a surefoot file of {expected}."
+        ) from None
     except (OSError, ValueError):
         stream = None
     if stream is None:
@@ -186,7 +228,9 @@ def opened(path: str | Path, expected: str) -> Iterator[IO[bytes]]:
 
 
 def _not_ours(path: str | Path, expected: str) -> InvalidFile:
-    return InvalidFile(f"{path} is not a surefoot file, or a damaged one. Expected {expected}, as written by save.")
+    return InvalidFile(
+        f"{path} is not a surefoot file, or a damaged one. Expected {expected}, as written by save."
+    )
 
 
 class _Member(NamedTuple):
@@ -205,7 +249,9 @@ class _Member(NamedTuple):
 
 
 def _content(path: str | Path, stream: IO[bytes]) -> dict[str, AnyArray]:
-    """Return the arrays: all headers are read first, then, if all arrays fit, the numbers. ValueError: damaged."""
+    """Return the arrays: all headers are read first, then, if all arrays fit, the numbers.
+    ValueError: damaged.
+    """
     _require_short_directory(stream)
     most = _limit()
     with zipfile.ZipFile(stream) as archive:
@@ -216,7 +262,9 @@ def _content(path: str | Path, stream: IO[bytes]) -> dict[str, AnyArray]:
         _require_memory(path, sum(info.file_size for info in infos), most)
         members = [_member(archive, info) for info in infos]
         _require_memory(path, sum(member.takes for member in members), most)
-        return {member.info.filename.removesuffix(".npy"): _array(archive, member) for member in members}
+        return {
+            member.info.filename.removesuffix(".npy"): _array(archive, member) for member in members
+        }
 
 
 def _require_short_directory(stream: IO[bytes]) -> None:
@@ -239,7 +287,9 @@ def _limit() -> int:
     if given is None:
         return LARGEST
     if not (given.isascii() and given.isdigit() and len(given) <= 18):
-        raise InvalidSetting(f"The environment's {LIMIT} is {given[:40]!r}, expected a number of bytes.")
+        raise InvalidSetting(
+            f"The environment's {LIMIT} is {given[:40]!r}, expected a number of bytes."
+        )
     return int(given)
 
 
@@ -247,9 +297,9 @@ def _require_memory(path: str | Path, takes: int, most: int) -> None:
     """Refuse a file whose arrays would take more than `most` bytes."""
     if takes > most:
         raise InvalidFile(
-            f"{path} says that its arrays take {takes / 2**30:.3g} GiB, expected at most {most / 2**30:.3g} GiB. "
-            f"Nothing of it was read. If the file is yours and as large as that, set {LIMIT}={takes} in the "
-            "environment (bytes)."
+            f"{path} says that its arrays take {takes / 2**30:.3g} GiB, expected at most "
+            f"{most / 2**30:.3g} GiB. Nothing of it was read. If the file is yours and as large as "
+            f"that, set {LIMIT}={takes} in the environment (bytes)."
         )
 
 
@@ -271,7 +321,9 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
     member = _Member(info, dtype, by_column == "True", shape, len(start) + length)
     if member.header + math.prod(shape) * dtype.itemsize != info.file_size:
         raise ValueError("a size that is not what its header says")
-    if dtype.kind == "U" and (math.prod(shape) != 1 or not 1 <= dtype.itemsize // 4 <= LARGEST_TEXT):
+    if dtype.kind == "U" and (
+        math.prod(shape) != 1 or not 1 <= dtype.itemsize // 4 <= LARGEST_TEXT
+    ):
         raise ValueError("a text that is not one, or too long")
     return member
 
@@ -285,7 +337,9 @@ def _array(archive: zipfile.ZipFile, member: _Member) -> AnyArray:
             raise EOFError
     if member.dtype.kind == "b" and content.translate(None, b"\0\1"):
         raise ValueError("neither True nor False")
-    array = np.frombuffer(content, dtype=member.dtype) if content else np.empty(0, dtype=member.dtype)
+    array = (
+        np.frombuffer(content, dtype=member.dtype) if content else np.empty(0, dtype=member.dtype)
+    )
     array = array.reshape(member.shape, order="F" if member.by_column else "C")
     if member.dtype.kind == "U":  # invalid text is refused here: numpy would fail on it later
         content.decode("utf-32-be" if member.dtype.byteorder == ">" else "utf-32-le")
@@ -314,11 +368,16 @@ def _require_json(path: str | Path, arrays: Mapping[str, AnyArray]) -> None:
 def strict_json(text: str) -> Any:
     """Return the content of a JSON text, or raise ValueError.
 
-    Python alone would accept NaN and infinities, keys that occur twice, numbers of any length and lone surrogates.
+    Python alone would accept NaN and infinities, keys that occur twice, numbers of any length and
+    lone surrogates.
     """
     try:
         found = json.loads(
-            text, object_pairs_hook=_once, parse_constant=_no_number, parse_int=_whole, parse_float=_finite
+            text,
+            object_pairs_hook=_once,
+            parse_constant=_no_number,
+            parse_int=_whole,
+            parse_float=_finite,
         )
         json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
@@ -351,10 +410,17 @@ def _finite(digits: str) -> float:
 
 def write_json(path: str | Path, kind: str, content: Mapping[str, Any]) -> None:
     """Write a plain record as JSON."""
-    about = {"format": FORMAT, "kind": kind, "surefoot": __version__, "sha256": _digest_of_json(content)}
+    about = {
+        "format": FORMAT,
+        "kind": kind,
+        "surefoot": __version__,
+        "sha256": _digest_of_json(content),
+    }
     text = json.dumps({"about": about, **content}, indent=2, ensure_ascii=False)
     if len(text.encode()) >= LARGEST_TEXT:
-        raise InvalidFile(f"{path}: a {kind} of more than {LARGEST_TEXT:,} bytes could not be read again.")
+        raise InvalidFile(
+            f"{path}: a {kind} of more than {LARGEST_TEXT:,} bytes could not be read again."
+        )
     write_whole(path, lambda stream: _write_bytes(stream, f"{text}\n".encode()))
 
 
@@ -363,7 +429,9 @@ def read_json(path: str | Path, kind: str) -> dict[str, Any]:
     with opened(path, f"kind {kind}") as stream:
         content = stream.read(LARGEST_TEXT + 1)
     if len(content) > LARGEST_TEXT:
-        raise InvalidFile(f"{path} has more than {LARGEST_TEXT:,} bytes, expected a surefoot file of kind {kind}.")
+        raise InvalidFile(
+            f"{path} has more than {LARGEST_TEXT:,} bytes, expected a surefoot file of kind {kind}."
+        )
     try:
         given = strict_json(content.decode())
     except ValueError:
@@ -385,12 +453,17 @@ def _digest_of_json(content: Mapping[str, Any]) -> str:
 def _kind_of(path: str | Path, about: Any, kinds: tuple[str, ...]) -> str:
     """Return the kind that the header names, if this version reads it."""
     expected = " or ".join(kinds)
-    kind, version = (about.get(word) if isinstance(about, dict) else None for word in ("kind", "format"))
+    kind, version = (
+        about.get(word) if isinstance(about, dict) else None for word in ("kind", "format")
+    )
     if not isinstance(kind, str) or not isinstance(version, int):
-        raise InvalidFile(f"{path} has no surefoot header. Expected kind {expected}, as written by save.")
+        raise InvalidFile(
+            f"{path} has no surefoot header. Expected kind {expected}, as written by save."
+        )
     if version != FORMAT:
         raise InvalidFile(
-            f"{path} has format {str(version)[:20]}; this version of surefoot reads format {FORMAT}. Update surefoot."
+            f"{path} has format {str(version)[:20]}; this version of surefoot reads format "
+            f"{FORMAT}. Update surefoot."
         )
     if kind not in kinds:
         raise InvalidFile(f"{path} holds {kind[:60]}, expected {expected}.")
@@ -400,4 +473,7 @@ def _kind_of(path: str | Path, about: Any, kinds: tuple[str, ...]) -> str:
 def _require_digest(path: str | Path, about: Any, found: str) -> None:
     """Refuse a file whose content does not have its hash. Files of early versions have no hash."""
     if about.get("sha256", found) != found:
-        raise InvalidFile(f"{path}: its content is not what was written: the file is damaged. Restore it from a copy.")
+        raise InvalidFile(
+            f"{path}: its content is not what was written: the file is damaged. Restore it from a "
+            "copy."
+        )

@@ -1,4 +1,6 @@
-"""How a long run is watched and stopped: Ctrl-C is handled between episodes, and a terminal shows a progress bar."""
+"""How a long run is watched and stopped: Ctrl-C is handled between episodes, and a terminal
+shows a progress bar.
+"""
 
 import logging
 import signal
@@ -16,7 +18,9 @@ class _CtrlC:
 
     def __init__(self) -> None:
         self.asked = threading.Event()
-        self.looked = False  # did a loop ask whether to stop? Then something was played, which is returned
+        self.looked = (
+            False  # did a loop ask whether to stop? Then something was played, which is returned
+        )
 
     def stop(self) -> bool:
         """Return whether to stop."""
@@ -24,14 +28,17 @@ class _CtrlC:
         return self.asked.is_set()
 
 
-# Signals belong to the process, and so does what is told once: the only state that is not passed on.
+# Signals belong to the process, and so does what is told once: the only state that is not passed
+# on.
 _in_force: list[_CtrlC] = []
 _told = threading.Event()  # was it said that this process compiles?
 
 
 @contextmanager
 def ctrl_c() -> Iterator[Stop]:
-    """Handle the first Ctrl-C between episodes; the second one interrupts as usual. Only the main thread handles it."""
+    """Handle the first Ctrl-C between episodes; the second one interrupts as usual. Only the
+    main thread handles it.
+    """
     mine = _CtrlC()
     if threading.current_thread() is not threading.main_thread():
         yield mine.stop
@@ -53,7 +60,8 @@ def ctrl_c() -> Iterator[Stop]:
 
 @contextmanager
 def ctrl_c_while_compiling() -> Iterator[None]:
-    """End compiling at the next place that asks (`check_ctrl_c`), unless a run has begun, which ends as always.
+    """End compiling at the next place that asks (`check_ctrl_c`), unless a run has begun, which
+    ends as always.
 
     An exception that a signal raises inside the callbacks of LLVM would be lost.
     """
@@ -74,15 +82,20 @@ def check_ctrl_c() -> None:
 def say_compiling() -> None:
     """Say once that this process compiles, where no terminal shows a progress bar that says so.
 
-    It is a line of the log "surefoot", which Python prints on standard error unless logging is configured otherwise.
+    It is a line of the log "surefoot", which Python prints on standard error unless logging is
+    configured otherwise.
     """
     if not _told.is_set() and not (sys.stderr is not None and sys.stderr.isatty()):
-        logging.getLogger("surefoot").warning("surefoot is compiling; the first time that takes up to a minute.")
+        logging.getLogger("surefoot").warning(
+            "surefoot is compiling; the first time that takes up to a minute."
+        )
         _told.set()
 
 
 @contextmanager
-def progress_bar(name: str, total: int, wanted: bool | None, what: str = "episodes") -> Iterator[Report]:
+def progress_bar(
+    name: str, total: int, wanted: bool | None, what: str = "episodes"
+) -> Iterator[Report]:
     """Show a progress bar on a terminal, and nothing elsewhere."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield lambda done: None

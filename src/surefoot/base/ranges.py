@@ -1,8 +1,8 @@
 """The one place where a number of the user's is let into a range that was declared.
 
-Rounding may put a number outside: 0.1 + 0.1 + 0.1 is above 0.3, and the 0.1 of float32 is above 0.1. Such a number is
-admitted, and counts as the end of the range that it stands for: what is counted was then possible, and a number that is
-above the range proves no more than its highest one.
+Rounding may put a number outside: 0.1 + 0.1 + 0.1 is above 0.3, and the 0.1 of float32 is above
+0.1. Such a number is admitted, and counts as the end of the range that it stands for: what is
+counted was then possible, and a number that is above the range proves no more than its highest one.
 """
 
 from dataclasses import dataclass
@@ -13,10 +13,13 @@ from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import Bools, Floats
 
-# Of the width of a range. Rounding to float32 changes a number, and a sum of numbers of one sign, by 2^-24 of it; half
-# of the slack is for what adding adds. Rewards are rounded down by eight times as much.
+# Of the width of a range. Rounding to float32 changes a number, and a sum of numbers of one sign,
+# by 2^-24 of it; half of the slack is for what adding adds. Rewards are rounded down by eight times
+# as much.
 SLACK = 2.0**-23
-MOST_WIDTHS = 2.0**13  # where a range is far from 0, and rounding changes more than a part of its width: 2^-10 of it
+MOST_WIDTHS = (
+    2.0**13
+)  # where a range is far from 0, and rounding changes more than a part of its width: 2^-10 of it
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""Names and texts as SQL writes them. Every query that holds a path or a user's column name is built with these."""
+"""Names and texts as SQL writes them. Every query that holds a path or a user's column name is
+built with these.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""Checks that several packages share. They return a value or raise an error; they never repair anything."""
+"""Checks that several packages share. They return a value or raise an error; they never repair
+anything.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,17 +19,27 @@ from surefoot.errors import InvalidModel, InvalidSetting, SurefootError
 _Array = TypeVar("_Array", bound=AnyArray)
 
 ROW_SUM_TOLERANCE = 1e-9
-NEARLY = 1e-3  # so near to 1 are the sums of rows that were distributions before float32 or float16 rounded them
+# so near to 1 are the sums of rows that were distributions before float32 or float16 rounded them
+NEARLY = 1e-3
 ROUNDED = " These nearly are: were they rounded? Compute in float64, or divide each row by its sum."
-VIOLATION_TOLERANCE = 1e-12  # exact values have rounding errors of about this size: a violation is below floor - 1e-12
-REWARD_UNITS = 2**20  # rewards are summed as whole multiples of 2^-20, rounded down: sums are exact in any order
-# States up to which backups are searched for: their runs keep every bit (tests/agreement/test_same_bits.py).
+# exact values have rounding errors of about this size: a violation is below floor - 1e-12
+VIOLATION_TOLERANCE = 1e-12
+REWARD_UNITS = (
+    2**20
+)  # rewards are summed as whole multiples of 2^-20, rounded down: sums are exact in any order
+# States up to which backups are searched for: their runs keep every bit
+# (tests/agreement/test_same_bits.py).
 FEW = 18
 MOST_DENSE = 2**28  # numbers of an array that somebody gives: two gigabytes, and it is copied
-LARGEST_ARRAY = 10**9  # numbers: 8 GB. More must be a typo, and is refused before memory is allocated
+LARGEST_ARRAY = (
+    10**9
+)  # numbers: 8 GB. More must be a typo, and is refused before memory is allocated
 LONGEST = 10**6  # steps in an episode; more must be a typo
 LONGEST_UNIT, LONGEST_TOLD = 40, 200
-LARGEST_NUMBER, SMALLEST_RANGE = 1e100, 1e-100  # of what people give: neither sums nor quotients of these overflow
+LARGEST_NUMBER, SMALLEST_RANGE = (
+    1e100,
+    1e-100,
+)  # of what people give: neither sums nor quotients of these overflow
 LARGEST_INTEGER = 2**128  # any seed that numpy draws is below it
 SMALLEST_DELTA = 1e-200  # shares of a smaller delta would underflow in float64
 
@@ -38,18 +50,22 @@ def where(name: str, index: Sequence[int]) -> str:
 
 
 def require_size(what: str, shape: Sequence[int], error: type[SurefootError]) -> None:
-    """Refuse an array that would be too large before it is allocated. (Python's integers do not overflow.)"""
+    """Refuse an array that would be too large before it is allocated. (Python's integers do not
+    overflow.)
+    """
     numbers = math.prod(int(size) for size in shape)
     if numbers > LARGEST_ARRAY:
         sizes = " x ".join(str(int(size)) for size in shape)
         raise error(
-            f"{what} would be {sizes} = {float(numbers):.3g} numbers, expected at most {LARGEST_ARRAY:.0e}. Choose "
-            "smaller sizes."
+            f"{what} would be {sizes} = {float(numbers):.3g} numbers, expected at most "
+            f"{LARGEST_ARRAY:.0e}. Choose smaller sizes."
         )
 
 
 def at_least(value: float) -> str:
-    """Return a certified lower value in six digits, never rounded up: what is printed is proved as well."""
+    """Return a certified lower value in six digits, never rounded up: what is printed is proved
+    as well.
+    """
     return _six_digits(value, ROUND_FLOOR)
 
 
@@ -62,22 +78,33 @@ def _six_digits(value: float, rounding: str) -> str:
     if not math.isfinite(value) or value == 0.0:
         return f"{value:.6g}"
     # An error of about one ulp is tolerated: 2.1999999999999997 is printed as 2.2.
-    exact = Decimal(value) + abs(Decimal(value)) * Decimal("1e-12") * (1 if rounding == ROUND_FLOOR else -1)
-    return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 5), rounding=rounding)):.6g}"
+    exact = Decimal(value) + abs(Decimal(value)) * Decimal("1e-12") * (
+        1 if rounding == ROUND_FLOOR else -1
+    )
+    return (
+        f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 5), rounding=rounding)):.6g}"
+    )
 
 
-def as_array(name: str, values: object, kinds: str, meaning: str, error: type[SurefootError]) -> AnyArray:
-    """Return an array whose dtype is of one of these kinds; ragged and masked arrays are refused."""
+def as_array(
+    name: str, values: object, kinds: str, meaning: str, error: type[SurefootError]
+) -> AnyArray:
+    """Return an array whose dtype is of one of these kinds; ragged and masked arrays are
+    refused.
+    """
     if hasattr(values, "tocsr"):
         raise error(f"{name} is a sparse matrix, expected {meaning}: give {name}.toarray().")
     if isinstance(values, np.ndarray) and values.size > MOST_DENSE:  # before it is copied
         sizes = " x ".join(map(str, values.shape))
         raise error(
-            f"{name} is a dense array of {sizes} = {values.size:.3g} numbers, expected at most {MOST_DENSE:,}. Where "
-            "it has a number for every next state, give a sparse matrix of scipy, (S*A, S) with row s*A + a."
+            f"{name} is a dense array of {sizes} = {values.size:.3g} numbers, expected at most "
+            f"{MOST_DENSE:,}. Where it has a number for every next state, give a sparse matrix of "
+            "scipy, (S*A, S) with row s*A + a."
         )
     if isinstance(values, np.ma.MaskedArray):
-        raise error(f"{name} is a masked array, expected {meaning}. Fill or drop the masked entries first.")
+        raise error(
+            f"{name} is a masked array, expected {meaning}. Fill or drop the masked entries first."
+        )
     try:
         array = np.asarray(values)
     except (ValueError, TypeError) as reason:
@@ -98,7 +125,10 @@ def require_finite(name: str, array: Floats, error: type[SurefootError]) -> None
     bad = np.argwhere(~np.isfinite(array))
     if bad.size:
         place = where(name, bad[0])
-        raise error(f"{place} is {array[tuple(bad[0])]}, expected a finite number. Remove NaN and inf at their source.")
+        raise error(
+            f"{place} is {array[tuple(bad[0])]}, expected a finite number. Remove NaN and inf at "
+            "their source."
+        )
 
 
 def require_distributions(
@@ -109,7 +139,8 @@ def require_distributions(
     tolerance: float = ROW_SUM_TOLERANCE,
     hint: str = ROUNDED,
 ) -> None:
-    """Refuse an array unless every row along its last axis is >= 0 and sums to 1 within 1e-9, or within `tolerance`.
+    """Refuse an array unless every row along its last axis is >= 0 and sums to 1 within 1e-9, or
+    within `tolerance`.
 
     The `hint` is for rows that nearly do.
     """
@@ -120,13 +151,19 @@ def require_distributions(
     bad = np.argwhere(array < 0)
     if bad.size:
         place = where(name, bad[0])
-        raise error(f"{place} is {array[tuple(bad[0])]:.6g}, expected a probability >= 0. Rows must be {meaning}.")
+        raise error(
+            f"{place} is {array[tuple(bad[0])]:.6g}, expected a probability >= 0. Rows must be "
+            f"{meaning}."
+        )
     sums = array.sum(axis=-1)
     bad = np.argwhere(np.abs(sums - 1.0) > tolerance)
     if len(bad):  # the index of a single row is empty, and so is its size
         found, place = sums[tuple(bad[0])], where(name, bad[0]) if bad.size else name
         nearly = hint if np.abs(sums - 1.0).max() <= NEARLY else ""
-        raise error(f"{place} sums to {found:.10g}, expected 1 within {tolerance:g}. Rows must be {meaning}.{nearly}")
+        raise error(
+            f"{place} sums to {found:.10g}, expected 1 within {tolerance:g}. Rows must be "
+            f"{meaning}.{nearly}"
+        )
 
 
 def told(value: object) -> str:
@@ -139,22 +176,34 @@ def told(value: object) -> str:
 
 def require_integer(name: str, value: object, low: int, error: type[SurefootError]) -> int:
     """Return an integer (of any integer type, but no bool) that is at least `low`."""
-    whole = int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else low - 1
+    whole = (
+        int(value)
+        if isinstance(value, int | np.integer) and not isinstance(value, bool)
+        else low - 1
+    )
     if not low <= whole < LARGEST_INTEGER:
         raise error(f"{name} is {told(value)}, expected an integer >= {low}.")
     return whole
 
 
-def require_number(name: str, value: object, meaning: str, error: type[SurefootError] = InvalidSetting) -> float:
-    """Return a real number that somebody chose. What is finite and so large that its sums would not be is refused."""
+def require_number(
+    name: str, value: object, meaning: str, error: type[SurefootError] = InvalidSetting
+) -> float:
+    """Return a real number that somebody chose. What is finite and so large that its sums would
+    not be is refused.
+    """
     number = as_number(name, value, meaning, error)
     if LARGEST_NUMBER < abs(number) < math.inf:
-        raise error(f"{name} is {number:g}, expected at most {LARGEST_NUMBER:g}: count it in larger units.")
+        raise error(
+            f"{name} is {number:g}, expected at most {LARGEST_NUMBER:g}: count it in larger units."
+        )
     return number
 
 
 def as_number(name: str, value: object, meaning: str, error: type[SurefootError]) -> float:
-    """Return a real number of any size, such as one that was observed; text, bools, arrays and NaN are refused."""
+    """Return a real number of any size, such as one that was observed; text, bools, arrays and
+    NaN are refused.
+    """
     number = math.nan
     if isinstance(value, int | np.integer | Real) and not isinstance(value, bool | np.bool_):
         with suppress(OverflowError):
@@ -164,12 +213,19 @@ def as_number(name: str, value: object, meaning: str, error: type[SurefootError]
     return number
 
 
-def require_range(what: str, low: float, high: float, meaning: str, error: type[SurefootError]) -> None:
-    """Refuse two numbers unless low < high, both are finite, and they differ by what others can be divided by."""
+def require_range(
+    what: str, low: float, high: float, meaning: str, error: type[SurefootError]
+) -> None:
+    """Refuse two numbers unless low < high, both are finite, and they differ by what others can
+    be divided by.
+    """
     if not -math.inf < low < high < math.inf:
         raise error(f"{what} {low:g} to {high:g}, expected {meaning}.")
     if high - low < SMALLEST_RANGE:
-        raise error(f"{what} {low:g} to {high:g}, expected a width of at least {SMALLEST_RANGE:g}: use smaller units.")
+        raise error(
+            f"{what} {low:g} to {high:g}, expected a width of at least {SMALLEST_RANGE:g}: use "
+            "smaller units."
+        )
 
 
 def require_mapping(name: str, value: object, meaning: str) -> None:
@@ -203,19 +259,24 @@ def require_delta(delta: object) -> float:
 
 
 def require_rewards(name: str, rewards: Floats, ndim: int) -> None:
-    """Refuse rewards that are not finite or not in [0, 1]; the index is that of the array as given (ndim axes)."""
+    """Refuse rewards that are not finite or not in [0, 1]; the index is that of the array as
+    given (ndim axes).
+    """
     bad = np.argwhere(~np.isfinite(rewards))
     if bad.size:
         require_finite(name, rewards if rewards.ndim == ndim else rewards[0], InvalidModel)
     bad = np.argwhere((rewards < 0.0) | (rewards > 1.0))
     if bad.size:
         raise InvalidModel(
-            f"{where(name, bad[0][-ndim:])} is {rewards[tuple(bad[0])]:.10g}, expected a reward in [0, 1]. For other "
-            "rewards declare their range, units=sf.Units(low, high): floors and values are then in your units, too."
+            f"{where(name, bad[0][-ndim:])} is {rewards[tuple(bad[0])]:.10g}, expected a reward in "
+            "[0, 1]. For other rewards declare their range, units=sf.Units(low, high): floors and "
+            "values are then in your units, too."
         )
 
 
-def mask_of(name: str, given: ArrayLike | bool | None, shape: tuple[int, ...], H: int) -> Bools | None:
+def mask_of(
+    name: str, given: ArrayLike | bool | None, shape: tuple[int, ...], H: int
+) -> Bools | None:
     """Return a mask (1 or H, ...), or None."""
     if given is None or given is False:
         return None
@@ -223,7 +284,9 @@ def mask_of(name: str, given: ArrayLike | bool | None, shape: tuple[int, ...], H
         return np.ones((1, *shape), dtype=np.bool_)
     mask = as_array(name, given, "b", f"True or False for each of {shape}", InvalidModel)
     if mask.shape not in (shape, (H, *shape)):
-        raise InvalidModel(f"{name} has shape {mask.shape}, expected {shape}, or {(H, *shape)} step by step.")
+        raise InvalidModel(
+            f"{name} has shape {mask.shape}, expected {shape}, or {(H, *shape)} step by step."
+        )
     return np.asarray(mask[None] if mask.ndim == len(shape) else mask, dtype=np.bool_)
 
 
@@ -240,20 +303,29 @@ def start_of(start: ArrayLike | str | None, s1: object, S: int) -> Floats | None
         return weights
     if isinstance(start, str):
         if start != "unknown":
-            raise InvalidModel(f'start is {start!r}, expected probabilities of the {S} states, or "unknown".')
+            raise InvalidModel(
+                f'start is {start!r}, expected probabilities of the {S} states, or "unknown".'
+            )
         return None
     weights = as_floats("start", start, InvalidModel)
     if weights.shape != (S,):
-        raise InvalidModel(f"start has shape {weights.shape}, expected probabilities of the {S} states.")
+        raise InvalidModel(
+            f"start has shape {weights.shape}, expected probabilities of the {S} states."
+        )
     require_distributions("start", weights, "a distribution over first states", InvalidModel)
     return weights.copy()
 
 
 def per_step(name: str, array: Floats, axes: tuple[str, ...], H: int | None) -> tuple[Floats, int]:
-    """Return the array with a leading axis of H steps, or of 1 when it is the same at every step; and H."""
+    """Return the array with a leading axis of H steps, or of 1 when it is the same at every
+    step; and H.
+    """
     shape = f"({', '.join(axes)})"
     if 0 in array.shape:
-        raise InvalidModel(f"{name} has shape {array.shape}: at least one step, one state and one action are needed.")
+        raise InvalidModel(
+            f"{name} has shape {array.shape}: at least one step, one state and one action are "
+            "needed."
+        )
     if H is not None:
         H = require_integer("H", H, 1, InvalidModel)
         if H > LONGEST:
@@ -261,21 +333,26 @@ def per_step(name: str, array: Floats, axes: tuple[str, ...], H: int | None) -> 
     if array.ndim == len(axes):
         if H is None:
             raise InvalidModel(
-                f"{name} has shape {array.shape}. An array {shape} holds for all steps: give their number with H=..."
+                f"{name} has shape {array.shape}. An array {shape} holds for all steps: give their "
+                "number with H=..."
             )
         return array[None], H
     if array.ndim == len(axes) + 1:
         if H is not None and array.shape[0] != H:
             raise InvalidModel(
-                f"H is {H}, but {name} has {array.shape[0]} steps (shape {array.shape}). Leave H out, or make them "
-                "agree."
+                f"H is {H}, but {name} has {array.shape[0]} steps (shape {array.shape}). Leave H "
+                "out, or make them agree."
             )
         return array, array.shape[0]
-    raise InvalidModel(f"{name} has shape {array.shape}, expected (H, {shape[1:]}, or {shape} together with H=...")
+    raise InvalidModel(
+        f"{name} has shape {array.shape}, expected (H, {shape[1:]}, or {shape} together with H=..."
+    )
 
 
 class FrozenRecord:
-    """Base class of frozen records. Copies made by `copy` or in a worker process are as read-only as the original."""
+    """Base class of frozen records. Copies made by `copy` or in a worker process are as
+    read-only as the original.
+    """
 
     def __post_init__(self) -> None:
         freeze(self, **vars(self))
@@ -285,8 +362,9 @@ class FrozenRecord:
 
 
 def read_only(array: _Array) -> _Array:
-    """Return a view that cannot be written to. Kernels are always given such views: for writable inputs they would be
-    compiled again."""
+    """Return a view that cannot be written to. Kernels are always given such views: for writable
+    inputs they would be compiled again.
+    """
     view = array.view()
     view.flags.writeable = False
     return view
@@ -295,4 +373,6 @@ def read_only(array: _Array) -> _Array:
 def freeze(record: object, **fields: Any) -> None:
     """Set the fields of a frozen record under construction; arrays become read-only."""
     for name, value in fields.items():
-        object.__setattr__(record, name, read_only(value) if isinstance(value, np.ndarray) else value)
+        object.__setattr__(
+            record, name, read_only(value) if isinstance(value, np.ndarray) else value
+        )

@@ -1,4 +1,6 @@
-"""Bounds on values from counts. Each family is proved for what its docstring says, and for nothing else."""
+"""Bounds on values from counts. Each family is proved for what its docstring says, and for
+nothing else.
+"""
 
 from surefoot.bounds.bernstein import Bernstein as Bernstein
 from surefoot.bounds.boxes import BernsteinBox as BernsteinBox

@@ -1,4 +1,6 @@
-"""The paper's Bernstein-type bounds, written to be read. The kernel of that name evaluates all candidates at once."""
+"""The paper's Bernstein-type bounds, written to be read. The kernel of that name evaluates all
+candidates at once.
+"""
 
 import math
 from dataclasses import dataclass
@@ -17,17 +19,21 @@ from surefoot.model.problem import Problem
 
 
 def mean(P_hat: Floats, V: Floats) -> Floats:
-    """Return p_hat V for every pair, summed in the same order: a matrix product may round equal rows differently."""
+    """Return p_hat V for every pair, summed in the same order: a matrix product may round equal
+    rows differently.
+    """
     return np.asarray((P_hat * V).sum(axis=-1))
 
 
 @dataclass(frozen=True)
 class Bernstein:
-    """The paper's bounds (Eq. q, ucbQ, lcbQ): valid for pi_bar and for "pi_b up to h0, then pi_bar", nothing else.
+    """The paper's bounds (Eq. q, ucbQ, lcbQ): valid for pi_bar and for "pi_b up to h0, then
+    pi_bar", nothing else.
 
-    On the paper's good event (probability at least 1 - delta for all episodes at once) V_low <= V^pi and V* <= V_up,
-    provided pi_b was fixed before the counted data. `scale` multiplies beta and beta*. Any scale other than 1 is not
-    covered by the proof: whatever is computed with it is NOT CERTIFIED.
+    On the paper's good event (probability at least 1 - delta for all episodes at once) V_low <=
+    V^pi and V* <= V_up, provided pi_b was fixed before the counted data. `scale` multiplies beta
+    and beta*. Any scale other than 1 is not covered by the proof: whatever is computed with it is
+    NOT CERTIFIED.
     """
 
     scale: float = 1.0
@@ -35,12 +41,16 @@ class Bernstein:
     def __post_init__(self) -> None:
         scale = require_number("scale", self.scale, "a finite number >= 0; 1 is the paper's")
         if not 0 <= scale < math.inf:
-            raise InvalidSetting(f"scale is {self.scale}, expected a finite number >= 0; 1 is the paper's.")
+            raise InvalidSetting(
+                f"scale is {self.scale}, expected a finite number >= 0; 1 is the paper's."
+            )
         freeze(self, scale=scale)
 
     @property
     def certified(self) -> bool:
-        """Are these bounds the proved ones? A subclass may compute anything, so it is not certified."""
+        """Are these bounds the proved ones? A subclass may compute anything, so it is not
+        certified.
+        """
         return type(self) is Bernstein and self.scale == 1.0
 
     def share_of(self, delta: float, parts: int) -> float:
@@ -60,7 +70,9 @@ class Bernstein:
         return np.asarray(self.scale * (log_union + np.log(8 * math.e * (model.n_sa + 1))))
 
     def q_bounds(self, model: Model, h: int, V_up: Floats, V_low: Floats) -> tuple[Floats, Floats]:
-        """Return Q_up and Q_low (S, A) of step h, from V_up and V_low (S,) of the next step (Eq. ucbQ, lcbQ)."""
+        """Return Q_up and Q_low (S, A) of step h, from V_up and V_low (S,) of the next step (Eq.
+        ucbQ, lcbQ).
+        """
         H, r, P_hat, n = model.H, model.problem.r_rescaled[h], model.P_hat[h], model.n_sa[h]
         seen = np.maximum(n, 1)
         beta, beta_star = self.beta(model)[h], self.beta_star(model)[h]
@@ -86,7 +98,9 @@ class Bernstein:
         return np.where(n >= 1, Q_up, H), np.where(n >= 1, Q_low, 0.0)
 
     def optimistic(self, model: Model) -> Values:
-        """Return pi_bar = argmax_a Q_up, the first index winning ties, and its bounds (Algorithm 1, first loop)."""
+        """Return pi_bar = argmax_a Q_up, the first index winning ties, and its bounds (Algorithm
+        1, first loop).
+        """
         H, S = model.H, model.problem.S
         Q_up = np.zeros((H, S, model.problem.A))
         V_up, V_low = np.zeros((H + 1, S)), np.zeros((H + 1, S))
@@ -97,7 +111,9 @@ class Bernstein:
         return Values(greedy(Q_up), V_up, V_low)
 
     def evaluate(self, model: Model, pi: Floats) -> Values:
-        """Return the bounds of PolicyEva: V_up = <pi, Q_up>, V_low = <pi, Q_low> (Eq. ucbV, lcbV)."""
+        """Return the bounds of PolicyEva: V_up = <pi, Q_up>, V_low = <pi, Q_low> (Eq. ucbV,
+        lcbV).
+        """
         return evaluate(self.q_bounds, model, pi)
 
     def at_start(self, model: Model, V_low: Floats, V_up: Floats) -> tuple[float, float]:
@@ -124,15 +140,30 @@ class Bernstein:
             )
             hint = ""
             if problem.pays_by_next:
-                hint = " For rewards by next state, world.averaged() gives agents their means instead."
-            raise InvalidSetting(f"The paper's bounds are not proved for {missing}. Use bounds=sf.KL().{hint}")
+                hint = (
+                    " For rewards by next state, world.averaged() gives agents their means instead."
+                )
+            raise InvalidSetting(
+                f"The paper's bounds are not proved for {missing}. Use bounds=sf.KL().{hint}"
+            )
 
     def evidence(
-        self, problem: Problem, counts: Counts, delta_prime: float, rounding: float, uppers: bool = False
+        self,
+        problem: Problem,
+        counts: Counts,
+        delta_prime: float,
+        rounding: float,
+        uppers: bool = False,
     ) -> "kernels.Evidence":
-        """Return what the kernels read; SAH in the union also when counts are pooled. It shares the counts' array."""
+        """Return what the kernels read; SAH in the union also when counts are pooled. It shares
+        the counts' array.
+        """
         log_union = math.log(self.events(problem, counts.pooled) / delta_prime)
         lists = counts.transitions.for_kernels
         if isinstance(lists, CountLists):
-            return kernels.sparse_estimate_from(lists, counts.played, problem.r_rows, log_union, self.scale)
-        return kernels.estimate_from(counts.n_sas, counts.played, problem.r_rows, log_union, self.scale)
+            return kernels.sparse_estimate_from(
+                lists, counts.played, problem.r_rows, log_union, self.scale
+            )
+        return kernels.estimate_from(
+            counts.n_sas, counts.played, problem.r_rows, log_union, self.scale
+        )

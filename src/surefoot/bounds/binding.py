@@ -23,10 +23,16 @@ class Binding:
     state: int
     action: int
     visits: int
-    cost: float  # about what it costs the lower value at the start, in the user's units: visits times what is lost
-    state_name: str | None = field(default=None, compare=False, repr=False)  # of the problem; None: it has only numbers
+    # about what it costs the lower value at the start, in the user's units: visits times what is
+    # lost
+    cost: float
+    state_name: str | None = field(
+        default=None, compare=False, repr=False
+    )  # of the problem; None: it has only numbers
     action_name: str | None = field(default=None, compare=False, repr=False)
-    step_name: str | None = field(default=None, compare=False, repr=False)  # as people count; None: all steps together
+    step_name: str | None = field(
+        default=None, compare=False, repr=False
+    )  # as people count; None: all steps together
 
     def __str__(self) -> str:
         step = "" if self.step_name is None else f", {self.step_name}"
@@ -43,28 +49,42 @@ class Binding:
 def binding_pairs(
     problem: Problem, counts: Counts, evidence: "kernels.Evidence", policy: Floats, V_low: Floats
 ) -> list[Binding]:
-    """Return where the lower values V_low (H+1, S) of this policy lose most against the estimate, largest loss first.
+    """Return where the lower values V_low (H+1, S) of this policy lose most against the estimate,
+    largest loss first.
 
-    The loss of a pair is how far its worst mean is below the estimated one, times how often the policy visits the pair
-    in the estimated world. Losses add up to about the difference between estimate and certificate.
+    The loss of a pair is how far its worst mean is below the estimated one, times how often the
+    policy visits the pair in the estimated world. Losses add up to about the difference between
+    estimate and certificate.
     """
     H, S, A = problem.H, problem.S, problem.A
-    if (evidence.n_fresh < 0).any():  # else it is up to date, perhaps with balls of its own (undeclared.py)
+    if (
+        evidence.n_fresh < 0
+    ).any():  # else it is up to date, perhaps with balls of its own (undeclared.py)
         kernels.refresh_all(evidence)
     seen = Frequencies.of(counts.transitions)
     scratch = np.zeros((5, S * A))
-    reach = counts.n_start / max(1, counts.n_start.sum()) if problem.start is None else np.asarray(problem.start)
+    reach = (
+        counts.n_start / max(1, counts.n_start.sum())
+        if problem.start is None
+        else np.asarray(problem.start)
+    )
     losses = np.zeros((H, S, A))
     for h in range(H):
         ahead = V_low[h + 1]
         row = counts.row(h)
         kernels.look_ahead(evidence, ahead, ahead)
-        kernels.q_bounds(evidence, row, h, 0, S * A, H, ahead, ahead, scratch, kernels.LOWER, np.zeros((0, 0)))
+        kernels.q_bounds(
+            evidence, row, h, 0, S * A, H, ahead, ahead, scratch, kernels.LOWER, np.zeros((0, 0))
+        )
         there = seen[row]
-        mean = there.rewards(problem, counts, h) + there.mean(ahead[there.state], possible_mean(problem, h, ahead))
+        mean = there.rewards(problem, counts, h) + there.mean(
+            ahead[there.state], possible_mean(problem, h, ahead)
+        )
         taken = reach[:, None] * policy[h]
         losses[h] = taken * (mean - scratch[1].reshape(S, A))
-        reach = there.reached(taken) + possible_next(problem, h, np.where(there.n_sa == 0, taken, 0.0))
+        reach = there.reached(taken) + possible_next(
+            problem, h, np.where(there.n_sa == 0, taken, 0.0)
+        )
     pooled = counts.pooled and H > 1
     if pooled:
         losses = losses.sum(axis=0, keepdims=True)
@@ -97,11 +117,15 @@ def possible_mean(problem: Problem, h: int, V: Floats) -> Floats | float:
     """Return the mean of V after each pair (S, A), if all possible next states are alike."""
     if problem.as_mask is None:
         return float(V.mean())
-    return mean_over_lists(problem.as_mask, h, V, problem.S * problem.A).reshape(problem.S, problem.A)
+    return mean_over_lists(problem.as_mask, h, V, problem.S * problem.A).reshape(
+        problem.S, problem.A
+    )
 
 
 def possible_next(problem: Problem, h: int, taken: Floats) -> Floats:
-    """Return how likely each state comes next, if pairs are taken like this, and all possible next states are alike."""
+    """Return how likely each state comes next, if pairs are taken like this, and all possible
+    next states are alike.
+    """
     if problem.as_mask is None:
         return np.full(problem.S, taken.sum() / problem.S)
     return spread_over_lists(problem.as_mask, h, taken.reshape(-1), problem.S)

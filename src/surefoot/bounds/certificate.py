@@ -1,4 +1,6 @@
-"""Certificate: what was proved about a policy before an agent began, and with which probability it may be wrong."""
+"""Certificate: what was proved about a policy before an agent began, and with which probability
+it may be wrong.
+"""
 
 from dataclasses import dataclass
 
@@ -13,22 +15,32 @@ from surefoot.model.problem import Problem
 
 @dataclass(frozen=True)
 class Certificate:
-    """With probability at least 1 - delta the policy with this fingerprint is worth at least `value`, in the user's
-    units."""
+    """With probability at least 1 - delta the policy with this fingerprint is worth at least
+    `value`, in the user's units.
+    """
 
     value: float
     delta: float
     fingerprint: str  # of the policy and the problem: a certificate says nothing about others
-    rescaled: float | None = None  # the same value between 0 and H, to the last bit; None: it follows from `value`
-    coding: str | None = None  # which labels the numbers of the policy stand for; None: it does not say
+    rescaled: float | None = (
+        None  # the same value between 0 and H, to the last bit; None: it follows from `value`
+    )
+    coding: str | None = (
+        None  # which labels the numbers of the policy stand for; None: it does not say
+    )
 
     def __post_init__(self) -> None:
-        value = require_number("value", self.value, "a certified value, in the units of the rewards")
+        value = require_number(
+            "value", self.value, "a certified value, in the units of the rewards"
+        )
         if not np.isfinite(value):
-            raise InvalidSetting(f"value is {value:g}, expected a certified value, in the units of the rewards.")
+            raise InvalidSetting(
+                f"value is {value:g}, expected a certified value, in the units of the rewards."
+            )
         if not isinstance(self.fingerprint, str):
             raise InvalidSetting(
-                f"fingerprint is {self.fingerprint!r}, expected the fingerprint of a policy: learnt.certificate has it."
+                f"fingerprint is {self.fingerprint!r}, expected the fingerprint of a policy: "
+                "learnt.certificate has it."
             )
         freeze(self, value=value, delta=require_delta(self.delta))
 

@@ -1,14 +1,16 @@
 """Do the rewards that were paid contradict the declared table?
 
-A table may hold means, so a single reward that differs proves nothing. In episode k let D_k be what was paid
-beyond the table's return along the path, rescaled, over the steps whose reward is known. If the table holds the mean of
-each pair (and next state, where it pays by next state), E[D_k | past] = 0, and -H max r <= D_k <= H (1 - min r). So for
-either side, s = -1 (less was paid) and s = +1 (more was), and for stakes 0 < lambda < 1 / (the most that can be lost)
+A table may hold means, so a single reward that differs proves nothing. In episode k let D_k be what
+was paid beyond the table's return along the path, rescaled, over the steps whose reward is known.
+If the table holds the mean of each pair (and next state, where it pays by next state), E[D_k |
+past] = 0, and -H max r <= D_k <= H (1 - min r). So for either side, s = -1 (less was paid) and s =
++1 (more was), and for stakes 0 < lambda < 1 / (the most that can be lost)
 
     W_k = mean over s and j of prod_k (1 + lambda_j (s D_k - MARGIN))
 
-is a non-negative supermartingale that starts at 1, whatever the policies were: P(W_k >= 1/ALPHA for some k) <= ALPHA by
-Ville's inequality. Where the table holds lower bounds of means, E[D_k | past] >= 0, and only s = -1 is bet on.
+is a non-negative supermartingale that starts at 1, whatever the policies were: P(W_k >= 1/ALPHA for
+some k) <= ALPHA by Ville's inequality. Where the table holds lower bounds of means, E[D_k | past]
+>= 0, and only s = -1 is bet on.
 """
 
 import math
@@ -28,12 +30,17 @@ ALPHA = 0.01  # of its own: no part of delta
 FALSE_TABLE = "the declared table of rewards is not what the process pays on average"
 ADVICE = "Correct the table; or leave it out, and learn the rewards."
 AT_THE_END = (
-    " Where a reward depends on the next state, an end has an entry of its own, also at the last step: hold it against "
-    "docs/gymnasium.md, What counts as an end."
+    " Where a reward depends on the next state, an end has an entry of its own, also at the last "
+    "step: hold it against docs/gymnasium.md, What counts as an end."
 )
-LARGEST_STAKE, STAKES = 0.9, 12  # in parts of the most that can be lost; each stake is half of the one before
+LARGEST_STAKE, STAKES = (
+    0.9,
+    12,
+)  # in parts of the most that can be lost; each stake is half of the one before
 LEAST_LOSS = 1e-3  # times H: where the table allows no loss at all, a stake is finite
-MARGIN = 2.0  # times H and `rounding`: more than the rounding errors of D, from which less at each step is left out
+# times H and `rounding`: more than the rounding errors of D, from which less at each step is left
+# out
+MARGIN = 2.0
 STATE = ("episodes", "total")  # the order in which the state is kept; log_wealth follows
 
 
@@ -49,10 +56,16 @@ class TableBet(NamedTuple):
     def on(cls, problem: Problem) -> "TableBet":
         """Return the bets against the table of this problem."""
         H, paid = problem.H, _known(problem)
-        at_most = {-1.0: H * (1.0 - float(paid.min())), 1.0: H * float(paid.max())}  # what each side can lose
+        at_most = {
+            -1.0: H * (1.0 - float(paid.min())),
+            1.0: H * float(paid.max()),
+        }  # what each side can lose
         sides = (-1.0,) if problem.rewards_at_least else (-1.0, 1.0)
         loss = np.array([[max(at_most[s], LEAST_LOSS * H)] for s in sides])
-        stake, margin = LARGEST_STAKE / loss * 0.5 ** np.arange(STAKES), MARGIN * rounding(problem) * H
+        stake, margin = (
+            LARGEST_STAKE / loss * 0.5 ** np.arange(STAKES),
+            MARGIN * rounding(problem) * H,
+        )
         return cls(np.array(sides)[:, None], stake, margin, np.log1p(-stake * margin))
 
 
@@ -112,7 +125,10 @@ class TableWatch:
         """What was seen, in the user's units."""
         beyond = self.total * self.units.scale / self.episodes
         side = "less" if beyond < 0.0 else "more"
-        return f"an episode paid {self.units.amount(abs(beyond))} {side} on average than the declared table of rewards"
+        return (
+            f"an episode paid {self.units.amount(abs(beyond))} {side} on average than the "
+            "declared table of rewards"
+        )
 
     @property
     def state(self) -> Floats:
@@ -122,8 +138,16 @@ class TableWatch:
     def restored(self, path: str | Path, state: AnyArray) -> "TableWatch":
         """Return what had this state."""
         size = len(STATE) + self.log_wealth.size
-        if state.shape != (size,) or state.dtype != np.float64 or not np.isfinite(state).all() or state[0] < 0.0:
-            raise InvalidFile(f"{path}: table_watch is not as it was written. The file is damaged: restore a copy.")
+        if (
+            state.shape != (size,)
+            or state.dtype != np.float64
+            or not np.isfinite(state).all()
+            or state[0] < 0.0
+        ):
+            raise InvalidFile(
+                f"{path}: table_watch is not as it was written. The file is damaged: restore a "
+                "copy."
+            )
         log_wealth = state[len(STATE) :].reshape(self.log_wealth.shape)
         return replace(self, log_wealth=log_wealth, episodes=int(state[0]), total=float(state[1]))
 
@@ -134,14 +158,16 @@ def advice(problem: Problem) -> str:
 
 
 def require_as_declared(bets: AnyArray | None, problem: Problem) -> None:
-    """Refuse counts whose rewards contradict the declared table. None: nothing was held against it."""
+    """Refuse counts whose rewards contradict the declared table. None: nothing was held against
+    it.
+    """
     table = None if bets is None else TableWatch.on(problem)
     if table is None or bets is None:
         return
     watch = table.restored("these counts", bets)
     if watch.contradicted:
         raise PremiseContradicted(
-            f"{FALSE_TABLE[0].upper()}{FALSE_TABLE[1:]}: what was certified from it is void. In {watch.episodes:,} "
-            f"episodes {watch.found}. If the table were true, the probability of ever seeing so much against it would "
-            f"be at most {ALPHA:g}. {advice(problem)}"
+            f"{FALSE_TABLE[0].upper()}{FALSE_TABLE[1:]}: what was certified from it is void. In "
+            f"{watch.episodes:,} episodes {watch.found}. If the table were true, the probability "
+            f"of ever seeing so much against it would be at most {ALPHA:g}. {advice(problem)}"
         )

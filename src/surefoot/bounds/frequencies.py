@@ -1,4 +1,6 @@
-"""What the counts suggest about the dynamics: means over the next states that were seen, without any certificate."""
+"""What the counts suggest about the dynamics: means over the next states that were seen, without
+any certificate.
+"""
 
 from typing import NamedTuple
 
@@ -10,19 +12,23 @@ from surefoot.evidence.counts import Counts
 from surefoot.model.problem import Problem
 from surefoot.model.transitions import Table, Transitions
 
-UNSEEN = 0.5  # what a pair pays that was never visited, and of which nothing is known: the middle of the range
+# what a pair pays that was never visited, and of which nothing is known: the middle of the range
+UNSEEN = 0.5
 
 
 class Frequencies(NamedTuple):
-    """The frequencies of next states in one row of counts, or of other weights. Where a pair was never visited, nothing
-    is said."""
+    """The frequencies of next states in one row of counts, or of other weights. Where a pair was
+    never visited, nothing is said.
+    """
 
     pair: Ints  # s * A + a of each transition that was seen
     state: Ints
     n: AnyArray  # how often
     p: Floats  # the frequency: n / n_sa
     n_sa: Ints  # (S, A)
-    table: AnyArray | None  # (S, A, S): the counts again, where they are a table, which is summed as a whole
+    table: (
+        AnyArray | None
+    )  # (S, A, S): the counts again, where they are a table, which is summed as a whole
 
     @classmethod
     def of(cls, transitions: Transitions) -> "list[Frequencies]":
@@ -37,7 +43,9 @@ class Frequencies(NamedTuple):
         return found
 
     def mean(self, values: Floats, without: Floats | float) -> Floats:
-        """Return the mean (S, A) of a value for each transition that was seen; `without` where nothing was."""
+        """Return the mean (S, A) of a value for each transition that was seen; `without` where
+        nothing was.
+        """
         return np.where(self.n_sa > 0, self._total(self.p * values), without)
 
     def ahead(self, V: Floats) -> Floats:
@@ -47,21 +55,33 @@ class Frequencies(NamedTuple):
         return self.mean(V[self.state], 0.0)
 
     def reached(self, taken: Floats) -> Floats:
-        """Return how likely each state comes next after visited pairs, if pairs are taken like this (S, A)."""
+        """Return how likely each state comes next after visited pairs, if pairs are taken like
+        this (S, A).
+        """
         weights = taken.reshape(-1)[self.pair] * self.p
-        return np.asarray(np.bincount(self.state, weights, minlength=len(self.n_sa)), dtype=np.float64)
+        return np.asarray(
+            np.bincount(self.state, weights, minlength=len(self.n_sa)), dtype=np.float64
+        )
 
     def rewards(
-        self, problem: Problem, counts: Counts, h: int, by_next: float = UNSEEN, unknown: float = UNSEEN
+        self,
+        problem: Problem,
+        counts: Counts,
+        h: int,
+        by_next: float = UNSEEN,
+        unknown: float = UNSEEN,
     ) -> Floats:
         """Return mean rewards (S, A) of step h as known or as seen.
 
-        Where a pair was never visited: `by_next` if its reward depends on the next state, `unknown` if it is unknown.
+        Where a pair was never visited: `by_next` if its reward depends on the next state, `unknown`
+        if it is unknown.
         """
         if not problem.pays_by_next:
             return rewards_of_pairs(problem, counts, h, unknown)
         if self.table is not None:
-            return np.where(self.n_sa > 0, (self._p_table() * problem.r_next_at(h)).sum(axis=-1), by_next)
+            return np.where(
+                self.n_sa > 0, (self._p_table() * problem.r_next_at(h)).sum(axis=-1), by_next
+            )
         return self.mean(self._paid(problem, h), by_next)
 
     def paid(self, problem: Problem, counts: Counts, h: int) -> Floats:
@@ -91,8 +111,9 @@ class Frequencies(NamedTuple):
 
 
 def rewards_of_pairs(problem: Problem, counts: Counts, h: int, unseen: float) -> Floats:
-    """Return rewards (S, A) of step h that do not depend on the next state: known, or the mean of those seen; `unseen`
-    where nothing was seen."""
+    """Return rewards (S, A) of step h that do not depend on the next state: known, or the mean of
+    those seen; `unseen` where nothing was seen.
+    """
     r = np.asarray(problem.r_rescaled[h])
     if problem.unknown_rows is None or counts.x_sa is None:
         return r

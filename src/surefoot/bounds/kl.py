@@ -1,14 +1,17 @@
-"""KL certificates, written to be read: the same promise as the paper's bounds, from far fewer episodes.
+"""KL certificates, written to be read: the same promise as the paper's bounds, from far fewer
+episodes.
 
-One event covers everything. Fix a pair; the next states drawn at its successive visits are i.i.d. from p = P_h(.|s,a),
-whatever the agent does. The Dirichlet mixture of likelihoods over the likelihood of p,
+One event covers everything. Fix a pair; the next states drawn at its successive visits are i.i.d.
+from p = P_h(.|s,a), whatever the agent does. The Dirichlet mixture of likelihoods over the
+likelihood of p,
 
     M_n = E_{q ~ Dirichlet(1/2)}[ prod_i q_i^{n_i} ] / prod_i p_i^{n_i},
 
-is a non-negative supermartingale that starts at 1, so by Ville's inequality it stays below 1/delta_0 for ALL n at once
-with probability 1 - delta_0. Taking logarithms, that is n KL(P_hat, p) <= n eps with eps as in `radius`. The event
-is about p alone: it holds for every policy, also one chosen from the data, and no union over policies is needed. Any
-other mixture that is fixed in advance does the same: by default `supports_radius` averages over unknown supports.
+is a non-negative supermartingale that starts at 1, so by Ville's inequality it stays below
+1/delta_0 for ALL n at once with probability 1 - delta_0. Taking logarithms, that is n KL(P_hat, p)
+<= n eps with eps as in `radius`. The event is about p alone: it holds for every policy, also one
+chosen from the data, and no union over policies is needed. Any other mixture that is fixed in
+advance does the same: by default `supports_radius` averages over unknown supports.
 """
 
 import math
@@ -36,14 +39,17 @@ _lgamma = np.vectorize(math.lgamma, otypes=[np.float64])
 
 @dataclass(frozen=True, kw_only=True)
 class KL:
-    """Bounds by the worst and the best transition row in a KL ball around the estimate: valid for ANY Markov policy.
+    """Bounds by the worst and the best transition row in a KL ball around the estimate: valid for
+    ANY Markov policy.
 
-    On the event above (probability at least 1 - delta, for all episodes and pairs at once) V_low <= V^pi <= V* <= V_up.
-    What is proved is safety; the paper's regret theorem is about its own bounds. The mixture of likelihoods is one over
-    unknown supports, which adapts to the number of successors that each pair has. `full_support` is for a mask that is
-    tight: every next state that it allows does occur. The mixture is then Dirichlet(1/2) over these states; it must be
-    chosen before the data are seen, and costs much where the mask is wide (docs/certificates.md). Any `scale` of the
-    radius other than 1 is NOT CERTIFIED. An unknown reward is bounded by a coin and by bets (bounds/bets.py).
+    On the event above (probability at least 1 - delta, for all episodes and pairs at once) V_low <=
+    V^pi <= V* <= V_up. What is proved is safety; the paper's regret theorem is about its own
+    bounds. The mixture of likelihoods is one over unknown supports, which adapts to the number of
+    successors that each pair has. `full_support` is for a mask that is tight: every next state that
+    it allows does occur. The mixture is then Dirichlet(1/2) over these states; it must be chosen
+    before the data are seen, and costs much where the mask is wide (docs/certificates.md). Any
+    `scale` of the radius other than 1 is NOT CERTIFIED. An unknown reward is bounded by a coin and
+    by bets (bounds/bets.py).
     """
 
     scale: float = 1.0
@@ -52,12 +58,16 @@ class KL:
     def __post_init__(self) -> None:
         scale = require_number("scale", self.scale, "a finite number >= 0; 1 is the proved radius")
         if not 0.0 <= scale < math.inf:
-            raise InvalidSetting(f"scale is {self.scale}, expected a finite number >= 0; 1 is the proved radius.")
+            raise InvalidSetting(
+                f"scale is {self.scale}, expected a finite number >= 0; 1 is the proved radius."
+            )
         freeze(self, scale=scale, full_support=require_bool("full_support", self.full_support))
 
     @property
     def certified(self) -> bool:
-        """Are these bounds the proved ones? A subclass may compute anything, so it is not certified."""
+        """Are these bounds the proved ones? A subclass may compute anything, so it is not
+        certified.
+        """
         return type(self) is KL and self.scale == 1.0
 
     def share_of(self, delta: float, parts: int) -> float:
@@ -65,7 +75,8 @@ class KL:
         return delta
 
     def events(self, problem: Problem, pooled: bool) -> int:
-        """Return how many balls share delta: none for a pair with one possible next state, one for an unknown reward.
+        """Return how many balls share delta: none for a pair with one possible next state, one for
+        an unknown reward.
 
         Without a mask and with known rewards that is SAH, or SA when counts are pooled over steps.
         """
@@ -79,21 +90,26 @@ class KL:
             pairs = int((sizes != 1).sum()) * (steps if len(sizes) == problem.S * problem.A else 1)
         rewards = 0
         if problem.unknown_rows is not None:
-            rewards = int(problem.unknown_rows.sum()) * (steps if len(problem.unknown_rows) == 1 else 1)
+            rewards = int(problem.unknown_rows.sum()) * (
+                steps if len(problem.unknown_rows) == 1 else 1
+            )
         return max(1, pairs + rewards + (problem.start is None))
 
     def require(self, problem: Problem) -> None:
-        """Refuse nothing: the event is about the dynamics alone, and rewards and start have balls of their own."""
+        """Refuse nothing: the event is about the dynamics alone, and rewards and start have
+        balls of their own.
+        """
 
     def radius(self, model: Model) -> Floats:
         """Return the radius eps (H, S, A) of all pairs."""
         return np.stack([self.radius_at(model, h) for h in range(model.H)])
 
     def radius_at(self, model: Model, h: int) -> Floats:
-        """Return eps (S, A) = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n, infinite where n = 0.
+        """Return eps (S, A) = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n,
+        infinite where n = 0.
 
-        delta_0 = delta / (SAH), or delta / (SA) when counts are pooled over steps: see `events`. S is the number of
-        possible next states.
+        delta_0 = delta / (SAH), or delta / (SA) when counts are pooled over steps: see `events`. S
+        is the number of possible next states.
         """
         return self.radius_of(model.n_sas[h], model.support[h], self.log_union(model))
 
@@ -107,11 +123,12 @@ class KL:
         return math.log(self.events(model.problem, model.pooled) / model.delta_prime)
 
     def rewards_at(self, model: Model, h: int) -> tuple[Floats, Floats]:
-        """Return lower and upper bounds of the mean rewards (S, A) of step h; both are r where it is known.
+        """Return lower and upper bounds of the mean rewards (S, A) of step h; both are r where it
+        is known.
 
-        An unknown reward x in [0, 1] is a coin with fractional counts (n - sum x, sum x) for the outcomes (0, 1): its
-        likelihood ratio is convex in x, so the mixture is a supermartingale. It is one part of an average of
-        supermartingales: see bounds/bets.py.
+        An unknown reward x in [0, 1] is a coin with fractional counts (n - sum x, sum x) for the
+        outcomes (0, 1): its likelihood ratio is convex in x, so the mixture is a supermartingale.
+        It is one part of an average of supermartingales: see bounds/bets.py.
         """
         p = model.problem
         r_low, r_up = p.r_rescaled[h].copy(), p.r_rescaled[h].copy()
@@ -125,7 +142,9 @@ class KL:
         return r_low, r_up
 
     def mean_bounds(self, n: float, x: float, z: float, log_union: float) -> tuple[float, float]:
-        """Return bounds of the mean of n unknown rewards with sum x; z is the sum of x (1 - x) over the rewards."""
+        """Return bounds of the mean of n unknown rewards with sum x; z is the sum of x (1 - x)
+        over the rewards.
+        """
         if n == 0:
             return 0.0, 1.0
         mean, wide = x / n, math.sqrt(self.scale)
@@ -133,7 +152,8 @@ class KL:
         return max(mean - wide * (mean - low), 0.0), min(mean + wide * (up - mean), 1.0)
 
     def q_bounds(self, model: Model, h: int, V_up: Floats, V_low: Floats) -> tuple[Floats, Floats]:
-        """Return Q_up = r + max over the ball of p V_up, and Q_low = r + min over the ball of p V_low (S, A).
+        """Return Q_up = r + max over the ball of p V_up, and Q_low = r + min over the ball of p
+        V_low (S, A).
 
         A reward that depends on the next state belongs inside: V(s') becomes r(s,a,s') + V(s').
         """
@@ -151,22 +171,28 @@ class KL:
         return Q_up, Q_low
 
     def at_start(self, model: Model, V_low: Floats, V_up: Floats) -> tuple[float, float]:
-        """Return the bounds at the start: at s1, averaged over known weights, or over a ball of its own."""
+        """Return the bounds at the start: at s1, averaged over known weights, or over a ball of
+        its own.
+        """
         p = model.problem
         if p.one_start:
             return float(V_low[p.s1]), float(V_up[p.s1])
         if p.start is not None:
             return float(p.start @ V_low), float(p.start @ V_up)
-        eps = float(self.radius_of(model.n_start, np.ones(p.S, dtype=np.bool_), self.log_union(model)))
+        eps = float(
+            self.radius_of(model.n_start, np.ones(p.S, dtype=np.bool_), self.log_union(model))
+        )
         frequencies = model.n_start / max(int(model.n_start.sum()), 1)
         return worst_mean(frequencies, eps, V_low), -worst_mean(frequencies, eps, -V_up)
 
     def lower_at_start(
         self, problem: Problem, n_start: Ints, V: Floats, log_union: float, undeclared: bool = False
     ) -> float:
-        """Return a lower bound, rounded to safety, of the value of V (S,) at the start of a log's problem: the value
-        there, the known average, or the worst mean over the ball around the first states seen. `undeclared`: the states
-        are those of the log, and the first visit of each is taken off."""
+        """Return a lower bound, rounded to safety, of the value of V (S,) at the start of a log's
+        problem: the value there, the known average, or the worst mean over the ball around the
+        first states seen. `undeclared`: the states are those of the log, and the first visit of
+        each is taken off.
+        """
         row_sum_error = 0.0 if problem.start is None else abs(float(problem.start.sum()) - 1.0)
         rounding = margin(problem.H, row_sum_error)
         start = kernels.start_from(
@@ -179,7 +205,9 @@ class KL:
         return float(max(kernels.start_bound(start, V, 1.0), 0.0))
 
     def optimistic(self, model: Model) -> Values:
-        """Return pi_bar = argmax_a Q_up, the first action within 1e-12 of the best, and its bounds; V_up bounds V*."""
+        """Return pi_bar = argmax_a Q_up, the first action within 1e-12 of the best, and its
+        bounds; V_up bounds V*.
+        """
         H, S = model.H, model.problem.S
         chosen = np.zeros((H, S, model.problem.A))
         V_up, V_low = np.zeros((H + 1, S)), np.zeros((H + 1, S))
@@ -191,7 +219,9 @@ class KL:
         return Values(greedy(chosen), V_up, V_low)
 
     def evaluate(self, model: Model, pi: Floats) -> Values:
-        """Return V_up = <pi, Q_up> and V_low = <pi, Q_low>: V_low <= V^pi <= V_up for any Markov policy."""
+        """Return V_up = <pi, Q_up> and V_low = <pi, Q_low>: V_low <= V^pi <= V_up for any Markov
+        policy.
+        """
         return evaluate(self.q_bounds, model, pi)
 
     def lower(self, model: Model, pi: Floats) -> float:
@@ -200,7 +230,12 @@ class KL:
         return self.at_start(model, values.V_low[0], values.V_up[0])[0]
 
     def evidence(
-        self, problem: Problem, counts: Counts, delta_prime: float, rounding: float, uppers: bool = False
+        self,
+        problem: Problem,
+        counts: Counts,
+        delta_prime: float,
+        rounding: float,
+        uppers: bool = False,
     ) -> "kernels.Evidence":
         """Return what the kernels read. It shares the counts' arrays."""
         rewards = kernels.RewardArrays(
@@ -221,7 +256,9 @@ class KL:
         lists = counts.transitions.for_kernels
         if isinstance(lists, CountLists):
             mask, paid = problem.as_mask, problem.as_paid
-            return kernels.sparse_balls_from(lists, counts.played, problem.H, rewards, mask, paid, level)
+            return kernels.sparse_balls_from(
+                lists, counts.played, problem.H, rewards, mask, paid, level
+            )
         return kernels.balls_from(
             counts.n_sas,
             counts.played,
@@ -238,17 +275,22 @@ class KL:
 
 
 def mean_bounds(n: float, x: float, log_union: float, scale: float) -> tuple[float, float]:
-    """Return bounds, for all n at once, of the mean of n observations in [0, 1] with sum x: the ball of a coin."""
+    """Return bounds, for all n at once, of the mean of n observations in [0, 1] with sum x: the
+    ball of a coin.
+    """
     if n == 0:
         return 0.0, 1.0
     heads = min(max(float(x), 0.0), float(n))
     outcomes = np.array([n - heads, heads])
     eps = scale * float(dirichlet_radius(outcomes, np.ones(2, dtype=np.bool_), log_union))
-    return worst_mean(outcomes / n, eps, np.array([0.0, 1.0])), -worst_mean(outcomes / n, eps, np.array([0.0, -1.0]))
+    return worst_mean(outcomes / n, eps, np.array([0.0, 1.0])), -worst_mean(
+        outcomes / n, eps, np.array([0.0, -1.0])
+    )
 
 
 def dirichlet_radius(n_i: AnyArray, support: Bools, log_union: float) -> Floats:
-    """eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n over the last axis, infinite where n = 0;
+    """eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n over the last axis,
+    infinite where n = 0;
 
         log m = lgamma(S/2) - lgamma(n + S/2) + sum_i [ lgamma(n_i + 1/2) - lgamma(1/2) ].
 
@@ -261,13 +303,16 @@ def dirichlet_radius(n_i: AnyArray, support: Bools, log_union: float) -> Floats:
 
 
 def supports_radius(n_i: AnyArray, support: Bools, log_union: float) -> Floats:
-    """The same eps with a mixture over unknown supports: k of the S possible outcomes with weight w_k, each set of k
-    outcomes with the same weight, and Dirichlet(1/2) within. With d distinct outcomes seen,
+    """The same eps with a mixture over unknown supports: k of the S possible outcomes with weight
+    w_k, each set of k outcomes with the same weight, and Dirichlet(1/2) within. With d distinct
+    outcomes seen,
 
-        m = sum_{k=d}^{S} w_k C(S-d, k-d) / C(S, k) DirMult_k,    w_k = 1/(k(k+1)) for k < S, w_S = 1/S,
+        m = sum_{k=d}^{S} w_k C(S-d, k-d) / C(S, k) DirMult_k,
+        w_k = 1/(k(k+1)) for k < S, w_S = 1/S,
         DirMult_k = Gamma(k/2) / Gamma(n + k/2) prod_i Gamma(n_i + 1/2) / Gamma(1/2).
 
-    The weights add up to 1. Of the C(S, k) sets, C(S-d, k-d) hold all that was seen; in the others its likelihood is 0.
+    The weights add up to 1. Of the C(S, k) sets, C(S-d, k-d) hold all that was seen; in the others
+    its likelihood is 0.
     """
     n, d, S = (x.sum(axis=-1)[..., None] for x in (n_i, n_i > 0, support))
     k = np.arange(1, n_i.shape[-1] + 1)
@@ -276,12 +321,16 @@ def supports_radius(n_i: AnyArray, support: Bools, log_union: float) -> Floats:
     log_w = -np.log(np.where(k < S, k * (k + 1.0), S))
     log_sets = _lgamma(k + 1.0) - _lgamma(more + 1.0) + _lgamma(fewer + 1.0) - _lgamma(S + 1.0)
     log_T = np.where(holds, log_w + log_sets + _lgamma(k / 2) - _lgamma(n + k / 2), -np.inf)
-    log_m = np.logaddexp.reduce(log_T, axis=-1) + (_lgamma(n_i + 0.5) - math.lgamma(0.5)).sum(axis=-1)
+    log_m = np.logaddexp.reduce(log_T, axis=-1) + (_lgamma(n_i + 0.5) - math.lgamma(0.5)).sum(
+        axis=-1
+    )
     return mixture_radius(n_i, log_m, log_union)
 
 
 def mixture_radius(n_i: AnyArray, log_m: Floats, log_union: float) -> Floats:
-    """eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m) / n over the last axis, infinite where n = 0."""
+    """eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m) / n over the last axis, infinite
+    where n = 0.
+    """
     n = n_i.sum(axis=-1)
     p_hat = n_i / np.where(n > 0, n, 1)[..., None]
     log_p = (n_i * np.log(np.where(n_i > 0, p_hat, 1.0))).sum(axis=-1)
@@ -291,7 +340,8 @@ def mixture_radius(n_i: AnyArray, log_m: Floats, log_union: float) -> Floats:
 def worst_mean(p_hat: Floats, eps: float, V: Floats) -> float:
     """min of sum_i p_i V_i over KL(p_hat, p) <= eps, by its dual: min V + max over t > 0 of
 
-        t expm1(-eps + sum_i p_hat_i log1p(d_i / t)),     d_i = V_i - min V,  t <= (max V - min V) / expm1(eps).
+        t expm1(-eps + sum_i p_hat_i log1p(d_i / t)),
+        d_i = V_i - min V,  t <= (max V - min V) / expm1(eps).
 
     Concave in t: golden section. Any t gives a valid lower bound. n = 0 is eps = infinity: min V.
     """
@@ -315,7 +365,9 @@ def worst_mean(p_hat: Floats, eps: float, V: Floats) -> float:
 
 
 def first_best(Q_up: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """Return for each state the first action that no later one exceeds by more than 1e-12, in the kernel's order."""
+    """Return for each state the first action that no later one exceeds by more than 1e-12, in
+    the kernel's order.
+    """
     best = np.zeros(len(Q_up), dtype=np.int64)
     for a in range(1, Q_up.shape[1]):
         better = Q_up[:, a] > Q_up[np.arange(len(Q_up)), best] + TIE

@@ -1,8 +1,8 @@
 """Linear programs over occupancy measures, solved by HiGHS: arrays in, arrays out.
 
-A policy is given by how often it visits each pair at each step, q(h,s,a), and values are linear in q. Which entries of
-a linear program are not zero depends on its sizes alone, so that pattern is made once; a plan writes its numbers into
-it and starts from the basis of the last solution.
+A policy is given by how often it visits each pair at each step, q(h,s,a), and values are linear in
+q. Which entries of a linear program are not zero depends on its sizes alone, so that pattern is
+made once; a plan writes its numbers into it and starts from the basis of the last solution.
 """
 
 from functools import lru_cache
@@ -21,15 +21,21 @@ ROW_WISE, MAXIMISE = 2, -1  # HiGHS's numbers
 
 
 class Pattern(NamedTuple):
-    """The positions of the coefficients of a linear program, row by row, and those coefficients that never change."""
+    """The positions of the coefficients of a linear program, row by row, and those coefficients
+    that never change.
+    """
 
     columns: int
     rows: int
     begins: Ints32  # (rows,): where each row begins
     columns_of: Ints32  # (entries,): the columns of its entries
     fixed: Floats  # (entries,): coefficients that do not change; 0 where one is to be written
-    places: dict[str, Ints]  # the positions of the entries of each block that are kept, in the order of the block
-    taken: dict[str, Ints]  # which entries of a block are kept: none of states where no episode can be
+    places: dict[
+        str, Ints
+    ]  # the positions of the entries of each block that are kept, in the order of the block
+    taken: dict[
+        str, Ints
+    ]  # which entries of a block are kept: none of states where no episode can be
     alive: Ints  # (columns,): which of the columns of the whole linear program these are
     bound: Ints  # (rows,): and which of its rows
 
@@ -40,7 +46,9 @@ class Answer(NamedTuple):
     status: Status
     words: str  # the status in the solver's own words
     x: Floats  # (columns,)
-    basis: Ints | None  # (columns + rows,) int8: where the next linear program of this pattern may begin
+    basis: (
+        Ints | None
+    )  # (columns + rows,) int8: where the next linear program of this pattern may begin
 
 
 class Occupancy(NamedTuple):
@@ -62,7 +70,9 @@ class Block(NamedTuple):
 
 
 def assemble(blocks: list[Block], columns: Bools, rows: Bools) -> Pattern:
-    """Sort the entries of all blocks by row, and leave out the columns and rows that are not needed (False)."""
+    """Sort the entries of all blocks by row, and leave out the columns and rows that are not
+    needed (False).
+    """
     row_of, column_of = np.cumsum(rows) - 1, np.cumsum(columns) - 1
     row, column, value, taken = [], [], [], {}
     for block in blocks:
@@ -77,7 +87,9 @@ def assemble(blocks: list[Block], columns: Bools, rows: Bools) -> Pattern:
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     ends = np.cumsum([kept.size for kept in taken.values()])[:-1]
-    places = {name: read_only(part) for name, part in zip(taken, np.split(place, ends), strict=True)}
+    places = {
+        name: read_only(part) for name, part in zip(taken, np.split(place, ends), strict=True)
+    }
     n = int(rows.sum())
     return Pattern(
         columns=int(columns.sum()),
@@ -106,7 +118,9 @@ def _first(start: Floats) -> tuple[int, ...]:
 
 
 def _begun(shape: tuple[int, ...], first: tuple[int, ...]) -> Bools:
-    """Return which entries (h, s, ...) an episode can visit: at the first step, only those of first states."""
+    """Return which entries (h, s, ...) an episode can visit: at the first step, only those of
+    first states.
+    """
     here = np.ones(shape, dtype=np.bool_)
     here[0] = False
     here[0, list(first)] = True
@@ -127,15 +141,22 @@ def _kinds() -> list[Any]:
 
 
 def maximise(
-    pattern: Pattern, values: Floats, objective: Floats, low: Floats, high: Floats, basis: Ints | None
+    pattern: Pattern,
+    values: Floats,
+    objective: Floats,
+    low: Floats,
+    high: Floats,
+    basis: Ints | None,
 ) -> Answer:
     """Solve max objective . x subject to low <= M x <= high and x >= 0.
 
-    A new solver is made each time: its result depends on its input, never on what it solved before. A result counts as
-    optimal only if the solver says so AND its rows hold when they are added up here. If that fails from the basis, the
-    solver is run without one, and at last with presolve and looser tolerances.
+    A new solver is made each time: its result depends on its input, never on what it solved before.
+    A result counts as optimal only if the solver says so AND its rows hold when they are added up
+    here. If that fails from the basis, the solver is run without one, and at last with presolve and
+    looser tolerances.
     """
-    # Keep the objective of moderate size, whatever the bonuses: the solver's tolerances are absolute.
+    # Keep the objective of moderate size, whatever the bonuses: the solver's tolerances are
+    # absolute.
     objective = objective / max(1.0, float(np.abs(objective).max()))
     given = (pattern, values, objective, low, high)
     answer = _tried(*given, basis, "off", 1e-10)
@@ -164,7 +185,10 @@ def _tried(
         ("output_flag", False),
         ("presolve", presolve),  # "on" would discard the basis
         ("solver", "simplex"),
-        ("parallel", "off"),  # not threads=1: HiGHS refuses to run if another part of the process chose differently
+        (
+            "parallel",
+            "off",
+        ),  # not threads=1: HiGHS refuses to run if another part of the process chose differently
         ("small_matrix_value", 1e-12),  # smaller coefficients are dropped
         ("primal_feasibility_tolerance", tolerance),
         ("dual_feasibility_tolerance", tolerance),
@@ -187,7 +211,9 @@ def _tried(
         values,
         np.zeros(pattern.columns, dtype=np.int32),
     )
-    if basis is not None and len(basis) == pattern.columns + pattern.rows:  # that of another is of no use
+    if (
+        basis is not None and len(basis) == pattern.columns + pattern.rows
+    ):  # that of another is of no use
         begin = highspy.HighsBasis()
         kinds = _kinds()
         begin.col_status = [kinds[kind] for kind in basis[: pattern.columns].tolist()]
@@ -220,7 +246,9 @@ def occupancy_pattern(H: int, S: int, A: int, first: tuple[int, ...]) -> Pattern
     return _visits_pattern((H, S, A), first, *np.broadcast_arrays(into, back))
 
 
-def _visits_pattern(shape: tuple[int, int, int], first: tuple[int, ...], into: Ints, back: Ints) -> Pattern:
+def _visits_pattern(
+    shape: tuple[int, int, int], first: tuple[int, ...], into: Ints, back: Ints
+) -> Pattern:
     """Return the pattern with columns q(h,s,a) and rows of flow for every (h,s), then the budget.
 
     The transitions that are possible lead from the columns `back` into the rows `into`.
@@ -232,16 +260,21 @@ def _visits_pattern(shape: tuple[int, int, int], first: tuple[int, ...], into: I
     here = np.broadcast_to(flow[:, :, None], (H, S, A))
     blocks = [
         Block("here", here, q, 1.0),  # sum_a q(h,s,a) ...
-        Block("before", into, back, 0.0),  # ... - sum_{s',a'} P(s | s',a') q(h-1,s',a') = 0, or the start's share
+        Block(
+            "before", into, back, 0.0
+        ),  # ... - sum_{s',a'} P(s | s',a') q(h-1,s',a') = 0, or the start's share
         Block("cost", np.broadcast_to(budget, q.shape), q, 0.0),  # sum q(h,s,a) c(h,s,a) <= budget
     ]
-    return assemble(blocks, _begun(q.shape, first).ravel(), np.append(_begun(flow.shape, first), True))
+    return assemble(
+        blocks, _begun(q.shape, first).ravel(), np.append(_begun(flow.shape, first), True)
+    )
 
 
 def best_occupancy(
     P: Floats, start: Floats, reward: Floats, cost: Floats, budget: float, basis: Ints | None = None
 ) -> Occupancy:
-    """Solve max sum q r subject to sum q c <= budget, over the visits q of a model P (H, S, A, S) that is known.
+    """Solve max sum q r subject to sum q c <= budget, over the visits q of a model P (H, S, A, S)
+    that is known.
 
     With estimates and bonuses in r and c, this is OptPess-LP's linear program.
     """
@@ -250,15 +283,21 @@ def best_occupancy(
 
 
 class Moves(NamedTuple):
-    """The transitions that are possible in a known model: from the pair (h,s,a), all but those of the last step."""
+    """The transitions that are possible in a known model: from the pair (h,s,a), all but those
+    of the last step.
+    """
 
     place: Ints  # of the pair among H * S * A
     state: Ints  # the next one
     p: Floats
 
 
-def best_occupancy_of(moves: Moves, start: Floats, reward: Floats, cost: Floats, budget: float) -> Occupancy:
-    """Solve the same over the transitions that are possible. With the true model this is the constrained optimum."""
+def best_occupancy_of(
+    moves: Moves, start: Floats, reward: Floats, cost: Floats, budget: float
+) -> Occupancy:
+    """Solve the same over the transitions that are possible. With the true model this is the
+    constrained optimum.
+    """
     H, S, A = reward.shape
     into = (moves.place // (S * A) + 1) * S + moves.state
     pattern = _visits_pattern((H, S, A), _first(start), into, moves.place)
@@ -266,7 +305,13 @@ def best_occupancy_of(moves: Moves, start: Floats, reward: Floats, cost: Floats,
 
 
 def _within(
-    budget: float, pattern: Pattern, p: Floats, start: Floats, reward: Floats, cost: Floats, basis: Ints | None
+    budget: float,
+    pattern: Pattern,
+    p: Floats,
+    start: Floats,
+    reward: Floats,
+    cost: Floats,
+    basis: Ints | None,
 ) -> Occupancy:
     """Write the probabilities and costs into the pattern, and solve."""
     H, S, _ = reward.shape
@@ -280,11 +325,11 @@ def _within(
 
 @lru_cache(maxsize=16)
 def extended_pattern(H: int, S: int, A: int, first: tuple[int, ...]) -> Pattern:
-    """Return the pattern with columns q(h,s,a), then w(h,s,a,s') for every step but the last, whose next state does not
-    matter.
+    """Return the pattern with columns q(h,s,a), then w(h,s,a,s') for every step but the last, whose
+    next state does not matter.
 
-    DOPE's variables are z(h,s,a,s') = q(h,s,a) P'(s' | s,a) with l <= P' <= u. We write z = l q + w with w >= 0, which
-    leaves one row of the box for each, not two.
+    DOPE's variables are z(h,s,a,s') = q(h,s,a) P'(s' | s,a) with l <= P' <= u. We write z = l q + w
+    with w >= 0, which leaves one row of the box for each, not two.
     """
     q = np.arange(H * S * A).reshape(H, S, A)
     w = (H * S * A + np.arange((H - 1) * S * A * S)).reshape(H - 1, S, A, S)
@@ -299,13 +344,19 @@ def extended_pattern(H: int, S: int, A: int, first: tuple[int, ...]) -> Pattern:
         Block("here", here, q, 1.0),  # flow: sum_a q(h,s,a) ...
         Block("certain", into, back, 0.0),  # ... - sum_{s',a'} l(s | s',a') q(h-1,s',a') ...
         Block("free", into, w, -1.0),  # ... - sum_{s',a'} w(h-1,s',a',s) = 0, or the start's share
-        Block("given", np.broadcast_to(mass[..., None], w.shape), w, 1.0),  # sum_s' z = q: sum_s' w(h,s,a,s') ...
+        Block(
+            "given", np.broadcast_to(mass[..., None], w.shape), w, 1.0
+        ),  # sum_s' z = q: sum_s' w(h,s,a,s') ...
         Block("left", mass, q[:-1], 0.0),  # ... - (1 - sum_s' l) q(h,s,a) = 0
         Block("part", box, w, 1.0),  # z <= u q: w(h,s,a,s') ...
         Block("width", box, back, 0.0),  # ... - (u - l) q(h,s,a) <= 0
         Block("cost", np.broadcast_to(budget, q.shape), q, 0.0),  # sum q(h,s,a) c(h,s,a) <= budget
     ]
-    moves = [_begun(part.shape, first).ravel() for part in (mass, w)] if H > 1 else [np.zeros(0, dtype=np.bool_)] * 2
+    moves = (
+        [_begun(part.shape, first).ravel() for part in (mass, w)]
+        if H > 1
+        else [np.zeros(0, dtype=np.bool_)] * 2
+    )
     columns = np.concatenate([_begun(q.shape, first).ravel(), moves[1]])
     rows = np.concatenate([_begun(flow.shape, first).ravel(), *moves, np.ones(1, dtype=np.bool_)])
     return assemble(blocks, columns, rows)
@@ -320,15 +371,21 @@ def best_in_box(
     budget: float,
     basis: Ints | None = None,
 ) -> Occupancy:
-    """Solve DOPE's extended linear program: the best policy in any model with l <= P' <= u (H, S, A, S) under a budget.
+    """Solve DOPE's extended linear program: the best policy in any model with l <= P' <= u (H, S,
+    A, S) under a budget.
 
-    max sum z(h,s,a,s') r(h,s,a) subject to sum z(h,s,a,s') c(h,s,a) <= budget, the flow from step to step, and
-    l sum_y z(h,s,a,y) <= z(h,s,a,s') <= u sum_y z(h,s,a,y) (Bura et al. 2022).
+    max sum z(h,s,a,s') r(h,s,a) subject to sum z(h,s,a,s') c(h,s,a) <= budget, the flow from step
+    to step, and l sum_y z(h,s,a,y) <= z(h,s,a,s') <= u sum_y z(h,s,a,y) (Bura et al. 2022).
     """
     H, S, A = reward.shape
     pattern = extended_pattern(H, S, A, _first(start))
     certain, width = l[:-1], u[:-1] - l[:-1]
-    numbers = {"certain": -certain, "left": certain.sum(axis=-1) - 1.0, "width": -width, "cost": cost}
+    numbers = {
+        "certain": -certain,
+        "left": certain.sum(axis=-1) - 1.0,
+        "width": -width,
+        "cost": cost,
+    }
     low = np.zeros(H * S + certain[..., 0].size + certain.size + 1)
     high = low.copy()
     low[:S] = high[:S] = start
@@ -350,11 +407,19 @@ def _visits(
     return Occupancy(answer.status, answer.words, q, answer.basis)
 
 
-def cheapest_in_box(l: Floats, u: Floats, start: Floats, cost: Floats, pi: Floats | None = None) -> float:  # noqa: E741
-    """Return the smallest expected cost in any model of the box, of any policy or of pi, by backward induction.
+def cheapest_in_box(
+    l: Floats,  # noqa: E741
+    u: Floats,
+    start: Floats,
+    cost: Floats,
+    pi: Floats | None = None,
+) -> float:
+    """Return the smallest expected cost in any model of the box, of any policy or of pi, by
+    backward induction.
 
-    The cheapest model gives each next state its least probability, l, and what is left to the cheapest states first, u
-    at most. No policy can meet a budget below this, and the linear program is infeasible.
+    The cheapest model gives each next state its least probability, l, and what is left to the
+    cheapest states first, u at most. No policy can meet a budget below this, and the linear program
+    is infeasible.
     """
     H, S, _ = cost.shape
     V = np.zeros(S)

@@ -1,4 +1,6 @@
-"""Model: what a bound may use: the estimated dynamics, the numbers of visits, and the delta of its events."""
+"""Model: what a bound may use: the estimated dynamics, the numbers of visits, and the delta of
+its events.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,11 +27,14 @@ class Values(NamedTuple):
 
 
 MOST = 2**26  # numbers of P_hat: half a gigabyte, and bounds take several such arrays
-MARGIN = 1e-12  # per step and unit of H, taken off every lower value: more than all rounding errors of a backup
+# per step and unit of H, taken off every lower value: more than all rounding errors of a backup
+MARGIN = 1e-12
 
 
 def margin(H: int, row_sum_error: float) -> float:
-    """Return the margin of each backup: for rounding errors, and for rows of a policy that do not sum to exactly 1."""
+    """Return the margin of each backup: for rounding errors, and for rows of a policy that do
+    not sum to exactly 1.
+    """
     return H * (MARGIN + row_sum_error)
 
 
@@ -37,10 +42,10 @@ def margin(H: int, row_sum_error: float) -> float:
 class Model(FrozenRecord):
     """The estimated world of one plan, with one row per step: n_sa (H, S, A), P_hat (H, S, A, S).
 
-    P_hat is n_sas / n_sa where n_sa >= 1 and 1/S elsewhere (Eq. p, with n >= 1 as in the paper's notation table).
-    x_sa (H, S, A) are sums of rewards x where those are unknown, over the visits `played`; z_sa those of x (1 - x). In
-    rows that steps share, n_sa has no visits of the last step, and `played` has them all. `support` (H, S, A, S) is the
-    mask of next states.
+    P_hat is n_sas / n_sa where n_sa >= 1 and 1/S elsewhere (Eq. p, with n >= 1 as in the paper's
+    notation table). x_sa (H, S, A) are sums of rewards x where those are unknown, over the visits
+    `played`; z_sa those of x (1 - x). In rows that steps share, n_sa has no visits of the last
+    step, and `played` has them all. `support` (H, S, A, S) is the mask of next states.
     """
 
     problem: Problem
@@ -56,7 +61,9 @@ class Model(FrozenRecord):
     pooled: bool
 
     def __init__(self, problem: Problem, counts: Counts, delta_prime: float) -> None:
-        """Estimate the model. Pooled counts are repeated for every step, which requires a stationary problem."""
+        """Estimate the model. Pooled counts are repeated for every step, which requires a
+        stationary problem.
+        """
         check_counts(counts, problem, counts.pooled)
         require_no_alarm(counts)
         if counts.pooled:
@@ -67,7 +74,8 @@ class Model(FrozenRecord):
         n_sa = n_sas.sum(axis=-1)
         P_hat = np.where(n_sa[..., None] >= 1, n_sas / np.maximum(n_sa, 1)[..., None], 1.0 / S)
         x_sa, z_sa = (
-            np.zeros((1, S, A)) if sums is None else sums / REWARD_UNITS for sums in (counts.x_sa, counts.z_sa)
+            np.zeros((1, S, A)) if sums is None else sums / REWARD_UNITS
+            for sums in (counts.x_sa, counts.z_sa)
         )
         freeze(
             self,
@@ -91,23 +99,30 @@ class Model(FrozenRecord):
 
 
 def require_model(problem: Problem, whose: str) -> None:
-    """Refuse a problem with too many states for an estimated model, before any number of it is made."""
+    """Refuse a problem with too many states for an estimated model, before any number of it is
+    made.
+    """
     instead = "StepMix, EpsMix, StepNoMix and BPI-UCBVI"
     require_few(MOST, f"{whose} has", instead, problem.H, problem.S, problem.A)
 
 
 def require_few(most: int, what: str, instead: str, H: int, S: int, A: int) -> None:
-    """Refuse a number for every next state of every pair where there are too many, before any is made."""
+    """Refuse a number for every next state of every pair where there are too many, before any is
+    made.
+    """
     numbers = H * S * A * S
     if numbers > most:
         raise InvalidSetting(
-            f"{what} a number for every next state of every pair: H x S x A x S = {H} x {S} x {A} x {S}, expected at "
-            f"most {most:,} in all. Use coarser states, or what runs over the next states that were seen: {instead}."
+            f"{what} a number for every next state of every pair: H x S x A x S = {H} x {S} x {A} "
+            f"x {S}, expected at most {most:,} in all. Use coarser states, or what runs over the "
+            f"next states that were seen: {instead}."
         )
 
 
 def evaluate(q_bounds: QBounds, model: Model, pi: Floats) -> Values:
-    """Evaluate pi by any family of bounds (PolicyEva): V_up = <pi, Q_up>, V_low = <pi, Q_low> (Eq. ucbV, lcbV)."""
+    """Evaluate pi by any family of bounds (PolicyEva): V_up = <pi, Q_up>, V_low = <pi, Q_low>
+    (Eq. ucbV, lcbV).
+    """
     V_up, V_low = np.zeros((model.H + 1, model.problem.S)), np.zeros((model.H + 1, model.problem.S))
     for h in reversed(range(model.H)):
         Q_up, Q_low = q_bounds(model, h, V_up[h + 1], V_low[h + 1])

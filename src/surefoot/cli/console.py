@@ -1,5 +1,6 @@
-"""What all commands share: exit codes, and how they print. Labels, names of files and the like may come from anywhere:
-what cannot be printed of them is written out, and reaches no terminal."""
+"""What all commands share: exit codes, and how they print. Labels, names of files and the like may
+come from anywhere: what cannot be printed of them is written out, and reaches no terminal.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,8 @@ from surefoot.base.files import require_place
 from surefoot.base.text import printable_lines
 from surefoot.errors import InvalidSetting
 
-# docs/command.md says what they mean. A promise that was broken is a certificate that failed, seen from outside.
+# docs/command.md says what they mean. A promise that was broken is a certificate that failed, seen
+# from outside.
 FINE, BAD_DATA, USAGE, CERTIFICATE_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 PROMISE_BROKEN = CERTIFICATE_FAILED
 
@@ -28,17 +30,22 @@ def echo(text: str) -> None:
 
 
 def end_by_promises(broken: Sequence[str], told: str) -> None:
-    """End with exit code 3, and this sentence, if an agent broke its promise, or returns or a log do not support it."""
+    """End with exit code 3, and this sentence, if an agent broke its promise, or returns or a
+    log do not support it.
+    """
     if broken:
         warn(f"surefoot: {told}")
         raise typer.Exit(PROMISE_BROKEN)
 
 
 def require_new(path: Path, force: bool) -> None:
-    """Refuse a file that exists, unless it may be replaced; and a place where none can be written."""
+    """Refuse a file that exists, unless it may be replaced; and a place where none can be
+    written.
+    """
     if require_place(path).exists() and not force:
         raise InvalidSetting(
-            f"{path} exists: nothing is overwritten. Choose another file with --out, or replace it with --force."
+            f"{path} exists: nothing is overwritten. Choose another file with --out, or replace it "
+            "with --force."
         )
 
 

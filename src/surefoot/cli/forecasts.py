@@ -1,4 +1,6 @@
-"""The command `forecast`: for a world, for a log or counts of one's own, for an environment. Parse, call, print."""
+"""The command `forecast`: for a world, for a log or counts of one's own, for an environment.
+Parse, call, print.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
@@ -36,32 +38,46 @@ def forecast(
         str | None,
         typer.Argument(
             metavar="[WORLD|LOG|COUNTS|ENVIRONMENT]",
-            help="A world; a log (Parquet, CSV or JSON); counts (.npz: of `logs count`, of a learner or of a run); or "
-            "a Gymnasium environment: its id, or MODULE:CLASS of one that is not registered (the module's code is "
-            "run). Default: a random world of the sizes given by --set.",
+            help="A world; a log (Parquet, CSV or JSON); counts (.npz: of `logs count`, of a "
+            "learner or of a run); or a Gymnasium environment: its id, or MODULE:CLASS of one "
+            "that is not registered (the module's code is run). Default: a random world of "
+            "the sizes given by --set.",
         ),
     ] = None,
     *,
-    agent: Annotated[str, typer.Option(help="The agent: stepmix, epsmix or step-no-mix.")] = "stepmix",
+    agent: Annotated[
+        str, typer.Option(help="The agent: stepmix, epsmix or step-no-mix.")
+    ] = "stepmix",
     floor: Annotated[
-        float | None, typer.Option(help="The floor, in the units of the rewards. Default: the world's own.")
+        float | None,
+        typer.Option(help="The floor, in the units of the rewards. Default: the world's own."),
     ] = None,
     kappa: Annotated[
         float | None,
-        typer.Option(help="Instead of a floor: the distance from the floor up to the baseline, in units of return."),
+        typer.Option(
+            help="Instead of a floor: the distance from the floor up to the baseline, in units of "
+            "return."
+        ),
     ] = None,
-    delta: Annotated[float, typer.Option(help="The largest probability that the promise fails.")] = 0.05,
-    pooled: Annotated[bool, typer.Option(help="Pool counts over steps (where all steps are alike).")] = False,
-    returns: Annotated[bool, typer.Option(help="Use the returns of baseline episodes as evidence, too.")] = True,
+    delta: Annotated[
+        float, typer.Option(help="The largest probability that the promise fails.")
+    ] = 0.05,
+    pooled: Annotated[
+        bool, typer.Option(help="Pool counts over steps (where all steps are alike).")
+    ] = False,
+    returns: Annotated[
+        bool, typer.Option(help="Use the returns of baseline episodes as evidence, too.")
+    ] = True,
     out: Annotated[
-        Path | None, typer.Option(help="A picture: waiting time against the floor and against delta.")
+        Path | None,
+        typer.Option(help="A picture: waiting time against the floor and against delta."),
     ] = None,
     size: Sizes = None,
     baseline: Annotated[
         Path | None,
         typer.Option(
-            help="A policy file, of `surefoot baseline` or `save_policy`. Default: the world's own; what the log "
-            "played; in an environment, actions drawn uniformly."
+            help="A policy file, of `surefoot baseline` or `save_policy`. Default: the world's "
+            "own; what the log played; in an environment, actions drawn uniformly."
         ),
     ] = None,
     declared: Declarations,
@@ -70,8 +86,9 @@ def forecast(
 ) -> None:
     """Estimate after how many episodes an agent leaves its baseline, by three methods.
 
-    They are sharp certificates, the paper's bounds, and the paper's own lemma. Of a log the frequencies are taken for
-    the world, and the forecast is for an agent that goes on from it. It proves nothing.
+    They are sharp certificates, the paper's bounds, and the paper's own lemma. Of a log the
+    frequencies are taken for the world, and the forecast is for an agent that goes on from it. It
+    proves nothing.
     """
     from dataclasses import asdict
 
@@ -95,7 +112,9 @@ def forecast(
     found = forecast_of(built, world=grounds.world, counts=grounds.counts, kappa=guess)
     if out is not None:
         if guess is not None:
-            raise InvalidSetting("A picture needs a model or counts: leave --out out, or give a log.")
+            raise InvalidSetting(
+                "A picture needs a model or counts: leave --out out, or give a log."
+            )
         plot_waiting(waiting_times(built, world=grounds.world, counts=grounds.counts), out)
     if as_json:
         echo_json({"world": grounds.called, **asdict(found)})
@@ -122,7 +141,9 @@ def _world(name: str, size: list[str] | None, baseline: Path | None) -> Grounds:
     return Grounds(built.name, built.problem, policy, built, floor=built.suggested_floor)
 
 
-def _counted(source: str, options: LogOptions, declared: Declarations, baseline: Path | None, pooled: bool) -> Grounds:
+def _counted(
+    source: str, options: LogOptions, declared: Declarations, baseline: Path | None, pooled: bool
+) -> Grounds:
     """Return what a log, or counts that were saved, suggest."""
     from surefoot.base.files import read_arrays
     from surefoot.evidence.counts import Counts
@@ -140,17 +161,23 @@ def _counted(source: str, options: LogOptions, declared: Declarations, baseline:
     if kind in ("", "log-counts"):
         log = LogCounts.load(source) if kind else count_log(source, **options.as_arguments())
         problem = declared.of(log)
-        counts = all_counts(log, problem)  # steps that are not alike are refused, also where they are not pooled
+        counts = all_counts(
+            log, problem
+        )  # steps that are not alike are refused, also where they are not pooled
         counts = counts if pooled else log.counts
         policy = cloned(log.counts, problem) if baseline is None else _policy(baseline, problem)
         return Grounds(source, problem, policy, counts=counts)
     if baseline is None:
         raise InvalidSetting(
-            f"{source} holds counts, and does not say what they are of. Give --baseline FILE, written by `surefoot "
-            "baseline`, which has the problem with it."
+            f"{source} holds counts, and does not say what they are of. Give --baseline FILE, "
+            "written by `surefoot baseline`, which has the problem with it."
         )
     made = load_baseline(baseline)
-    mine = {name.removeprefix("counts_"): array for name, array in arrays.items() if name.startswith("counts_")}
+    mine = {
+        name.removeprefix("counts_"): array
+        for name, array in arrays.items()
+        if name.startswith("counts_")
+    }
     counts = Counts.load(source) if kind == "counts" else Counts.from_arrays(source, mine)
     counts.adopt(made.problem)
     return Grounds(source, made.problem, made.policy, counts=counts)
@@ -166,12 +193,16 @@ def _environment(
     from surefoot.worlds.tabular_mdp import TabularMDP
 
     for group in (options, declared):
-        group.refuse_for("logs", f"{source} is an environment", but=("horizon", "reward_range", "stationary", "unit"))
+        group.refuse_for(
+            "logs",
+            f"{source} is an environment",
+            but=("horizon", "reward_range", "stationary", "unit"),
+        )
     horizon = options.horizon
     if horizon is None:
         raise InvalidSetting(
-            f"{source} is no world of ours (`surefoot worlds` lists them) and no file. If it is a Gymnasium "
-            "environment, give the steps of an episode: --horizon."
+            f"{source} is no world of ours (`surefoot worlds` lists them) and no file. If it is a "
+            "Gymnasium environment, give the steps of an episode: --horizon."
         )
     env: EnvOrId = _own_environment(source) if ":" in source else source
     try:
@@ -187,17 +218,23 @@ def _environment(
         raise InvalidSetting(f"{refusal} {hint}") from None
     world = made if isinstance(made, TabularMDP) else None
     problem = made.problem if isinstance(made, TabularMDP) else made
-    policy = uniform(problem.H, problem.S, problem.A) if baseline is None else _policy(baseline, problem)
+    policy = (
+        uniform(problem.H, problem.S, problem.A) if baseline is None else _policy(baseline, problem)
+    )
     return Grounds(source, problem, policy, world)
 
 
 def _own_environment(source: str) -> "EnvOrId":
-    """Return the environment that MODULE:CLASS names; an id of Gymnasium, MODULE:ID, is returned as it is."""
+    """Return the environment that MODULE:CLASS names; an id of Gymnasium, MODULE:ID, is returned
+    as it is.
+    """
     import sys
     from importlib import import_module
 
     module, _, name = source.partition(":")
-    expected = "Expected MODULE:CLASS, such as shop:Shop for the class Shop in shop.py of this folder."
+    expected = (
+        "Expected MODULE:CLASS, such as shop:Shop for the class Shop in shop.py of this folder."
+    )
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: a file in this folder is a module
     try:
         imported = import_module(module)
@@ -215,7 +252,9 @@ def _own_environment(source: str) -> "EnvOrId":
         return cast("EnvOrId", made())
     except Exception as reason:
         why = f"{type(reason).__name__}: {reason}"
-        raise InvalidSetting(f"{source} cannot be called without arguments ({why}). {expected}") from None
+        raise InvalidSetting(
+            f"{source} cannot be called without arguments ({why}). {expected}"
+        ) from None
 
 
 def _policy(path: Path, problem: "Problem") -> "Floats":
@@ -229,25 +268,36 @@ def _policy(path: Path, problem: "Problem") -> "Floats":
     return check_policy(policy, problem, f"policy in {path}")
 
 
-def _level(grounds: Grounds, floor: float | None, kappa: float | None) -> tuple[float, float | None]:
+def _level(
+    grounds: Grounds, floor: float | None, kappa: float | None
+) -> tuple[float, float | None]:
     """Return the floor, and kappa where nothing but a guess is known of the process."""
     from surefoot.run.forecast import baseline_in
 
     if floor is not None and kappa is not None:
-        raise InvalidSetting("Give either --floor or --kappa: the floor is the baseline's value minus kappa.")
+        raise InvalidSetting(
+            "Give either --floor or --kappa: the floor is the baseline's value minus kappa."
+        )
     if kappa is not None and kappa <= 0.0:
-        raise InvalidSetting(f"kappa is {kappa:g}, expected how far the baseline is above the floor, > 0.")
+        raise InvalidSetting(
+            f"kappa is {kappa:g}, expected how far the baseline is above the floor, > 0."
+        )
     modelled = grounds.world is not None or grounds.counts is not None
     if kappa is not None:
         if not modelled:
             return grounds.problem.lowest, kappa
-        below = baseline_in(grounds.problem, grounds.baseline, world=grounds.world, counts=grounds.counts) - kappa
+        below = (
+            baseline_in(
+                grounds.problem, grounds.baseline, world=grounds.world, counts=grounds.counts
+            )
+            - kappa
+        )
         grounds.problem.level(below, "baseline - kappa")
         return below, None
     if not modelled:
         raise InvalidSetting(
-            f"{grounds.called} shows no model: nobody knows what a baseline is worth there. Give --kappa, a guess "
-            "of how far it is above the floor."
+            f"{grounds.called} shows no model: nobody knows what a baseline is worth there. Give "
+            "--kappa, a guess of how far it is above the floor."
         )
     level = grounds.floor if floor is None else floor
     if level is None:

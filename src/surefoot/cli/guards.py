@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from surefoot.logs.cells import Row
 
 guard = typer.Typer(
-    no_args_is_help=True, help="A certified ramp for policies that no table describes: plan one, or replay one."
+    no_args_is_help=True,
+    help="A certified ramp for policies that no table describes: plan one, or replay one.",
 )
 
 File = Annotated[
     Path,
-    typer.Argument(help="CSV, TSV, JSON lines or Parquet, with names of columns. A missing return is an empty field."),
+    typer.Argument(
+        help="CSV, TSV, JSON lines or Parquet, with names of columns. A missing return is an empty "
+        "field."
+    ),
 ]
 STAGES = "0.01,0.1,0.5,1"
 
@@ -31,33 +35,65 @@ STAGES = "0.01,0.1,0.5,1"
 class GuardOptions(Group):
     """What a guard promises."""
 
-    low: Annotated[float, typer.Option(help="The lowest return that is possible. It is never inferred from data.")]
+    low: Annotated[
+        float,
+        typer.Option(help="The lowest return that is possible. It is never inferred from data."),
+    ]
     high: Annotated[float, typer.Option(help="The highest return that is possible.")]
-    floor: Annotated[float | None, typer.Option(help="An absolute floor, in the units of the returns.")] = None
+    floor: Annotated[
+        float | None, typer.Option(help="An absolute floor, in the units of the returns.")
+    ] = None
     max_loss: Annotated[
-        float | None, typer.Option(help="A relative floor: the share of the baseline's value that may be lost.")
+        float | None,
+        typer.Option(help="A relative floor: the share of the baseline's value that may be lost."),
     ] = None
     below: Annotated[
-        float | None, typer.Option(help="A relative floor: the amount below the baseline that may be lost.")
+        float | None,
+        typer.Option(help="A relative floor: the amount below the baseline that may be lost."),
     ] = None
-    delta: Annotated[float, typer.Option(help="The largest probability that the promise fails.")] = 0.05
-    stages: Annotated[str, typer.Option(help="Shares of the episodes, separated by commas, or none.")] = STAGES
+    delta: Annotated[
+        float, typer.Option(help="The largest probability that the promise fails.")
+    ] = 0.05
+    stages: Annotated[
+        str, typer.Option(help="Shares of the episodes, separated by commas, or none.")
+    ] = STAGES
     unit: Annotated[str, typer.Option(help="The name of the units of returns.")] = ""
 
     def guard(self) -> "Guard":
-        """Return the guard of these options; without a floor, 5 % of the baseline's value may be lost."""
+        """Return the guard of these options; without a floor, 5 % of the baseline's value may be
+        lost.
+        """
         from surefoot.agents.floors import Below, Relative
         from surefoot.guard import Guard
 
         if sum(given is not None for given in (self.floor, self.max_loss, self.below)) > 1:
             raise InvalidSetting("Give one of --floor, --max-loss and --below.")
         try:
-            shares = () if self.stages == "none" else tuple(float(share) for share in self.stages.split(","))
+            shares = (
+                ()
+                if self.stages == "none"
+                else tuple(float(share) for share in self.stages.split(","))
+            )
         except ValueError:
-            raise InvalidSetting(f"--stages is {self.stages!r}, expected shares such as {STAGES}, or none.") from None
+            raise InvalidSetting(
+                f"--stages is {self.stages!r}, expected shares such as {STAGES}, or none."
+            ) from None
         chosen = Relative(0.05) if self.max_loss is None else Relative(self.max_loss)
-        kept = self.floor if self.floor is not None else chosen if self.below is None else Below(self.below)
-        return Guard(low=self.low, high=self.high, floor=kept, delta=self.delta, stages=shares, unit=self.unit)
+        kept = (
+            self.floor
+            if self.floor is not None
+            else chosen
+            if self.below is None
+            else Below(self.below)
+        )
+        return Guard(
+            low=self.low,
+            high=self.high,
+            floor=kept,
+            delta=self.delta,
+            stages=shares,
+            unit=self.unit,
+        )
 
 
 @guard.command("plan")
@@ -67,20 +103,27 @@ def plan_ramp(
     promised: GuardOptions,
     *,
     evidence: Annotated[
-        bool, typer.Option(help="Count the returns as evidence: ALL of a period chosen before they were looked at.")
+        bool,
+        typer.Option(
+            help="Count the returns as evidence: ALL of a period chosen before they were looked at."
+        ),
     ] = True,
     out: Annotated[
-        Path | None, typer.Option(help="A picture: episodes to each stage, by the candidate's value.")
+        Path | None,
+        typer.Option(help="A picture: episodes to each stage, by the candidate's value."),
     ] = None,
     policy: Annotated[
-        str | None, typer.Option(help="The baseline's name in the column `policy`, where the file has one.")
+        str | None,
+        typer.Option(help="The baseline's name in the column `policy`, where the file has one."),
     ] = None,
     delimiter: Delimiter = None,
     as_json: Json = False,
 ) -> None:
-    """Forecast how soon a candidate would reach each stage, from past returns of the baseline (column `return`).
+    """Forecast how soon a candidate would reach each stage, from past returns of the baseline
+    (column `return`).
 
-    The candidate's returns are taken to be spread like the baseline's, with another mean. A forecast proves nothing.
+    The candidate's returns are taken to be spread like the baseline's, with another mean. A
+    forecast proves nothing.
     """
     from surefoot.guard.forecast import forecast_ramp
     from surefoot.show.figures import plot_ramp
@@ -94,7 +137,12 @@ def plan_ramp(
         plot_ramp(ramp, out, made.unit)
     if as_json:
         rows = [{"value": value, "episodes": list(found)} for value, found in ramp.rows]
-        about = {"floor": ramp.floor, "baseline": ramp.baseline, "returns": known.heard, "missing": known.missing}
+        about = {
+            "floor": ramp.floor,
+            "baseline": ramp.baseline,
+            "returns": known.heard,
+            "missing": known.missing,
+        }
         echo_json({**about, "stages": list(ramp.goals), "rows": rows})
         return
     unit = made.unit
@@ -107,7 +155,10 @@ def plan_ramp(
     wide = max(7, len(head))
     echo(f"{head:>{wide}}" + "".join(f"{goal:>12.0%}" for goal in ramp.goals))
     for value, found in ramp.rows:
-        echo(f"{value:{wide}.4g}" + "".join(f"{'never' if n is None else f'{n:,}':>12}" for n in found))
+        echo(
+            f"{value:{wide}.4g}"
+            + "".join(f"{'never' if n is None else f'{n:,}':>12}" for n in found)
+        )
     if out is not None:
         echo(f"Figure: {out}")
 
@@ -118,19 +169,29 @@ def replay(
     file: File,
     promised: GuardOptions,
     *,
-    baseline: Annotated[str, typer.Option(help="The baseline's name in the column `policy`.")] = "baseline",
+    baseline: Annotated[
+        str, typer.Option(help="The baseline's name in the column `policy`.")
+    ] = "baseline",
     logged: Annotated[
-        Path | None, typer.Option(help="A file of the baseline's returns before the first ticket (column `return`).")
+        Path | None,
+        typer.Option(
+            help="A file of the baseline's returns before the first ticket (column `return`)."
+        ),
     ] = None,
     state: Annotated[
-        Path | None, typer.Option(help="A saved state of this very guard (`guard.save`), which the tickets follow.")
+        Path | None,
+        typer.Option(
+            help="A saved state of this very guard (`guard.save`), which the tickets follow."
+        ),
     ] = None,
     delimiter: Delimiter = None,
     as_json: Json = False,
 ) -> None:
-    """Say what is certified now, from ALL tickets in dispatch order: columns `ticket`, `policy` and `return`.
+    """Say what is certified now, from ALL tickets in dispatch order: columns `ticket`, `policy` and
+    `return`.
 
-    A candidate is admitted with its first ticket. Exit code 1: a return is outside the declared range.
+    A candidate is admitted with its first ticket. Exit code 1: a return is outside the declared
+    range.
     """
     made = promised.guard()
     before = None if logged is None else _past(logged, None, delimiter)
@@ -177,7 +238,9 @@ def _return(row: "Row") -> float | None:
 
 
 def _past(file: Path, policy: str | None, delimiter: str | None) -> list[float | None]:
-    """Return the baseline's returns in a file. One with several policies must say which of them is the baseline."""
+    """Return the baseline's returns in a file. One with several policies must say which of them
+    is the baseline.
+    """
     from surefoot.logs.cells import rows_of
 
     needed, also = (("return",), ("policy",)) if policy is None else (("return", "policy"), ())
@@ -186,18 +249,22 @@ def _past(file: Path, policy: str | None, delimiter: str | None) -> list[float |
     names = dict.fromkeys(name for name, _ in found)
     if policy is None and len(names) > 1:
         raise InvalidLog(
-            f"{file} has returns of several policies: {', '.join(names)}. Expected those of the baseline alone. Say "
-            "which it is with --policy, or give a file of its returns."
+            f"{file} has returns of several policies: {', '.join(names)}. Expected those of the "
+            "baseline alone. Say which it is with --policy, or give a file of its returns."
         )
     if policy is not None and policy not in names:
-        raise InvalidLog(f"{file} has no return of {policy!r}. Its policies: {', '.join(names) or 'none'}.")
+        raise InvalidLog(
+            f"{file} has no return of {policy!r}. Its policies: {', '.join(names) or 'none'}."
+        )
     return [ret for name, ret in found if policy is None or name == policy]
 
 
 def _tickets(
     file: Path, baseline: str, first: int, delimiter: str | None
 ) -> Generator[tuple[str, float | None], None, None]:
-    """Yield whose each ticket is, with its return; refuse a file in which one is left out, the first ones too."""
+    """Yield whose each ticket is, with its return; refuse a file in which one is left out, the
+    first ones too.
+    """
     from surefoot.logs.cells import rows_of
 
     names: dict[str, None] = {}
@@ -208,14 +275,16 @@ def _tickets(
             if not name or name == "baseline" != baseline:
                 expected = "the name of a policy"
                 if name:
-                    expected += f": with --baseline {baseline} no other policy may be called baseline"
+                    expected += (
+                        f": with --baseline {baseline} no other policy may be called baseline"
+                    )
                 raise InvalidLog(f"{row.place}: the policy is {name[:60]!r}, expected {expected}.")
             names.setdefault(name)
             yield name, _return(row)
     if baseline not in names and not first:
         raise InvalidLog(
-            f"{file} has no ticket of the baseline, {baseline!r}. Its policies: {', '.join(names) or 'none'}. Say "
-            "which of them is the baseline with --baseline."
+            f"{file} has no ticket of the baseline, {baseline!r}. Its policies: "
+            f"{', '.join(names) or 'none'}. Say which of them is the baseline with --baseline."
         )
 
 
@@ -223,7 +292,9 @@ def _policy(row: "Row") -> str:
     """Return the name of a row's policy; "" where there is none."""
     name = row.cells.get("policy") or ""
     if name != name.strip():
-        raise InvalidLog(f"{row.place}: the policy is {name[:60]!r}, expected a name without spaces around it.")
+        raise InvalidLog(
+            f"{row.place}: the policy is {name[:60]!r}, expected a name without spaces around it."
+        )
     return name
 
 
@@ -234,14 +305,17 @@ def _require_ticket(row: "Row", due: int, first: int) -> None:
     text = row.cells["ticket"] or ""
     ticket = whole_number(text)
     if ticket is None or ticket < 0:
-        raise InvalidLog(f"{row.place}: the ticket is {text[:60]!r}, expected a whole number, here {due}.")
+        raise InvalidLog(
+            f"{row.place}: the ticket is {text[:60]!r}, expected a whole number, here {due}."
+        )
     if ticket < due:
         raise InvalidLog(
-            f"{row.place}: ticket {ticket} comes twice, or too late: expected {due}. A ticket has one row, in the "
-            "order in which tickets were drawn."
+            f"{row.place}: ticket {ticket} comes twice, or too late: expected {due}. A ticket has "
+            "one row, in the order in which tickets were drawn."
         )
     if ticket > due:
         raise InvalidLog(
-            f"{row.place}: the ticket is {ticket}, expected {due}. A ticket that was drawn is never left out: give it "
-            f"a row with an empty return, in the order in which tickets were drawn, the first of which is {first}."
+            f"{row.place}: the ticket is {ticket}, expected {due}. A ticket that was drawn is "
+            "never left out: give it a row with an empty return, in the order in which tickets "
+            f"were drawn, the first of which is {first}."
         )

@@ -1,6 +1,7 @@
 """The command: parse, call, print. docs/command.md says what the exit codes mean.
 
-A command has one parameter per option, however many there are: typer reads the options from the signature.
+A command has one parameter per option, however many there are: typer reads the options from the
+signature.
 """
 
 import sys
@@ -59,22 +60,39 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def surefoot(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
-    """Learn online in a running process; with high probability no episode's policy is below a floor."""
+    """Learn online in a running process; with high probability no episode's policy is below a
+    floor.
+    """
 
 
 @app.command()
 def demo(
-    seed: Annotated[int, typer.Option(min=0, help="The seed of the draws; the world stays the same.")] = 0,
-    episodes: Annotated[int, typer.Option(min=1, help="Episodes with sharp certificates.")] = 20_000,
-    paper_episodes: Annotated[int, typer.Option(min=1, help="Episodes with the paper's bounds.")] = 100_000_000,
-    scale: Annotated[float, typer.Option(help="Factor of the paper's bonus; NOT CERTIFIED unless it is 1.")] = 1.0,
-    out: Annotated[Path, typer.Option(help="Where the figure goes: .png, .svg or .pdf.")] = Path("surefoot-demo.png"),
+    seed: Annotated[
+        int, typer.Option(min=0, help="The seed of the draws; the world stays the same.")
+    ] = 0,
+    episodes: Annotated[
+        int, typer.Option(min=1, help="Episodes with sharp certificates.")
+    ] = 20_000,
+    paper_episodes: Annotated[
+        int, typer.Option(min=1, help="Episodes with the paper's bounds.")
+    ] = 100_000_000,
+    scale: Annotated[
+        float, typer.Option(help="Factor of the paper's bonus; NOT CERTIFIED unless it is 1.")
+    ] = 1.0,
+    out: Annotated[Path, typer.Option(help="Where the figure goes: .png, .svg or .pdf.")] = Path(
+        "surefoot-demo.png"
+    ),
     as_json: Json = False,
 ) -> None:
-    """Show StepMix, EpsMix and BPI-UCBVI with sharp certificates and with the paper's bounds, side by side."""
+    """Show StepMix, EpsMix and BPI-UCBVI with sharp certificates and with the paper's bounds,
+    side by side.
+    """
     from surefoot.cli import demo as first_look
     from surefoot.cli.tables import print_runs, print_values, rows
     from surefoot.run.by_name import values_of
@@ -88,7 +106,12 @@ def demo(
     everyone = [run for _, runs in sides for run in runs]
     facts = values_of(everyone)
     if as_json:
-        about = {"setting": first_look.SETTING, "delta": first_look.DELTA, "seed": seed, "figure": str(out)}
+        about = {
+            "setting": first_look.SETTING,
+            "delta": first_look.DELTA,
+            "seed": seed,
+            "figure": str(out),
+        }
         table = [{"bounds": title, **row} for title, runs in sides for row in rows(runs)]
         echo_json({**about, **facts, "rows": table})
     else:
@@ -139,33 +162,51 @@ def try_(
     agent: Annotated[
         list[str] | None,
         typer.Option(
-            help="An agent; repeatable. There are: stepmix, epsmix, bpi-ucbvi, step-no-mix, dope, optpess-lp, "
-            "budget-exploration, conservative-ucbvi, bpi-ucbvi-menard, reward-free-safe. Default: stepmix."
+            help="An agent; repeatable. There are: stepmix, epsmix, bpi-ucbvi, step-no-mix, dope, "
+            "optpess-lp, budget-exploration, conservative-ucbvi, bpi-ucbvi-menard, "
+            "reward-free-safe. Default: stepmix."
         ),
     ] = None,
     floor: Annotated[
-        float | None, typer.Option(help="The floor, in the units of the world. Default: the world's own.")
+        float | None,
+        typer.Option(help="The floor, in the units of the world. Default: the world's own."),
     ] = None,
-    delta: Annotated[float, typer.Option(help="The largest probability that the promise fails.")] = 0.05,
+    delta: Annotated[
+        float, typer.Option(help="The largest probability that the promise fails.")
+    ] = 0.05,
     bounds: Annotated[
         str,
         typer.Option(
-            help="kl: sharp certificates (DOPE and OptPess-LP: the Maurer-Pontil box); paper: the printed constants. "
-            "bpi-ucbvi-menard and reward-free-safe have bounds of their own, whatever is chosen."
+            help="kl: sharp certificates (DOPE and OptPess-LP: the Maurer-Pontil box); paper: the "
+            "printed constants. bpi-ucbvi-menard and reward-free-safe have bounds of their "
+            "own, whatever is chosen."
         ),
     ] = "kl",
-    scale: Annotated[float, typer.Option(help="Factor of the bonus or radius; NOT CERTIFIED unless it is 1.")] = 1.0,
-    pooled: Annotated[bool, typer.Option(help="Pool counts over steps (in stationary worlds).")] = False,
-    episodes: Annotated[int, typer.Option(min=1, help="How many episodes each agent plays.")] = 100_000,
+    scale: Annotated[
+        float, typer.Option(help="Factor of the bonus or radius; NOT CERTIFIED unless it is 1.")
+    ] = 1.0,
+    pooled: Annotated[
+        bool, typer.Option(help="Pool counts over steps (in stationary worlds).")
+    ] = False,
+    episodes: Annotated[
+        int, typer.Option(min=1, help="How many episodes each agent plays.")
+    ] = 100_000,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the draws.")] = 0,
     size: Sizes = None,
-    out: Annotated[Path | None, typer.Option(help="Also draw a figure: .png, .svg or .pdf.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Also draw a figure: .png, .svg or .pdf.")
+    ] = None,
     ledger: Annotated[
-        Path | None, typer.Option(help="Write every plan of the one agent to this file, for `surefoot certify`.")
+        Path | None,
+        typer.Option(
+            help="Write every plan of the one agent to this file, for `surefoot certify`."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run agents in one of the worlds, beside the one that is always optimistic, and print the table of `demo`."""
+    """Run agents in one of the worlds, beside the one that is always optimistic, and print the
+    table of `demo`.
+    """
     from surefoot.cli.tables import print_runs, print_task, rows
     from surefoot.run import by_name
     from surefoot.show.figures import plot_returns, require_target
@@ -177,7 +218,9 @@ def try_(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         family = by_name.build_bounds(bounds, scale)
-        runs = by_name.try_agents(world, agent or ["stepmix"], floor, delta, family, pooled, episodes, seed, ledger)
+        runs = by_name.try_agents(
+            world, agent or ["stepmix"], floor, delta, family, pooled, episodes, seed, ledger
+        )
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         warn(f"surefoot: {text}")
     values = by_name.values_of(runs)
@@ -200,19 +243,26 @@ def _end_by_runs(runs: "Sequence[Run]") -> None:
     if runs[-1].interrupted:
         raise typer.Exit(INTERRUPTED)
     agents = [run.agent for run in runs if run.promise_broken or run.alarm is not None]
-    end_by_promises(agents, f"{', '.join(agents)} broke the promise (or an alarm was raised). See the table.")
+    end_by_promises(
+        agents, f"{', '.join(agents)} broke the promise (or an alarm was raised). See the table."
+    )
 
 
 @app.command()
 def certify(
     ledger: Annotated[
         Path,
-        typer.Argument(help="A ledger of plans, written by `try --ledger`, learn, guard_env, Ledger or GuardLedger."),
+        typer.Argument(
+            help="A ledger of plans, written by `try --ledger`, learn, guard_env, Ledger or "
+            "GuardLedger."
+        ),
     ],
 ) -> None:
-    """Re-derive every plan of a ledger, with a separate verifier that shares no code with the library.
+    """Re-derive every plan of a ledger, with a separate verifier that shares no code with the
+    library.
 
-    Exit code 0: every plan holds. 3: a plan is refused or NOT CERTIFIED, or the file is not a ledger.
+    Exit code 0: every plan holds. 3: a plan is refused or NOT CERTIFIED, or the file is not a
+    ledger.
     """
     from surefoot.audit.ledger import verifier_for
 
@@ -229,7 +279,9 @@ def exit_code(refusal: SurefootError) -> int:
 
 
 def main() -> None:
-    """Run the command. A refusal is printed as one message on standard error, not as a traceback."""
+    """Run the command. A refusal is printed as one message on standard error, not as a
+    traceback.
+    """
     try:
         app()
     except SurefootError as refusal:

@@ -1,4 +1,6 @@
-"""Options that several commands share: each group is written once, and a command takes it as one parameter."""
+"""Options that several commands share: each group is written once, and a command takes it as one
+parameter.
+"""
 
 import inspect
 from collections.abc import Callable
@@ -16,14 +18,20 @@ if TYPE_CHECKING:
 
 Delimiter = Annotated[
     str | None,
-    typer.Option(help="What separates the fields of a CSV: , ; | or tab. Default: a comma; for .tsv a tab."),
+    typer.Option(
+        help="What separates the fields of a CSV: , ; | or tab. Default: a comma; for .tsv a tab."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
-Sizes = Annotated[list[str] | None, typer.Option("--set", help="A size of the world, such as S=8; repeatable.")]
+Sizes = Annotated[
+    list[str] | None, typer.Option("--set", help="A size of the world, such as S=8; repeatable.")
+]
 
 
 def grouped(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose parameters that are dataclasses are given as options: one for each of their fields."""
+    """Return a command whose parameters that are dataclasses are given as options: one for each
+    of their fields.
+    """
     single: list[inspect.Parameter] = []
     groups: dict[str, type[Group]] = {}
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
@@ -50,7 +58,9 @@ class Group:
     """Base class of groups of options."""
 
     def refuse_for(self, what: str, why: str, *, but: tuple[str, ...] = ()) -> None:
-        """Refuse an option of this group that was given, but for some: it says nothing about this source."""
+        """Refuse an option of this group that was given, but for some: it says nothing about
+        this source.
+        """
         for field in fields(self):
             if field.name not in but and getattr(self, field.name) != field.default:
                 refuse(field.name, what, why)
@@ -67,36 +77,51 @@ class LogOptions(Group):
 
     column: Annotated[
         list[str] | None,
-        typer.Option("--column", help="The name of a column in the log, such as state=segment; repeatable."),
+        typer.Option(
+            "--column", help="The name of a column in the log, such as state=segment; repeatable."
+        ),
     ] = None
     horizon: Annotated[
-        int | None, typer.Option(min=1, help="The steps of an episode; longer ones are cut. Default: the longest.")
+        int | None,
+        typer.Option(
+            min=1, help="The steps of an episode; longer ones are cut. Default: the longest."
+        ),
     ] = None
     reward_range: Annotated[
         tuple[float, float] | None,
-        typer.Option(help="The lowest and the highest POSSIBLE reward. Without it nothing is certified."),
+        typer.Option(
+            help="The lowest and the highest POSSIBLE reward. Without it nothing is certified."
+        ),
     ] = None
     states: Annotated[
         str | None,
         typer.Option(
-            help="All states that exist: how many (0, 1, 2, ...), labels separated by commas, or as-logged: those in "
-            "the log are all. Default: there may be others."
+            help="All states that exist: how many (0, 1, 2, ...), labels separated by commas, or "
+            "as-logged: those in the log are all. Default: there may be others."
         ),
     ] = None
     actions: Annotated[
-        str | None, typer.Option(help="All actions that exist: how many, or labels separated by commas.")
+        str | None,
+        typer.Option(help="All actions that exist: how many, or labels separated by commas."),
     ] = None
     after_end: Annotated[
-        float | None, typer.Option(help="What each step after an early end pays. Default: 0, if the range holds it.")
+        float | None,
+        typer.Option(
+            help="What each step after an early end pays. Default: 0, if the range holds it."
+        ),
     ] = None
-    memory: Annotated[str, typer.Option(help="The memory that may be used before temporary files are written.")] = (
-        "256MB"
-    )
+    memory: Annotated[
+        str, typer.Option(help="The memory that may be used before temporary files are written.")
+    ] = "256MB"
     delimiter: Delimiter = None
 
     def as_arguments(self) -> dict[str, Any]:
         """Return them as `count_log` takes them."""
-        given = {**vars(self), "states": parse_labels(self.states), "actions": parse_labels(self.actions)}
+        given = {
+            **vars(self),
+            "states": parse_labels(self.states),
+            "actions": parse_labels(self.actions),
+        }
         del given["column"]
         return given | {"columns": self.columns}
 
@@ -106,7 +131,9 @@ class LogOptions(Group):
         pairs = [text.partition("=") for text in self.column or []]
         bad = [name for name, equals, value in pairs if not (name and equals and value)]
         if bad:
-            raise InvalidSetting(f"--column is {bad[0]!r}, expected MEANING=NAME, such as state=segment.")
+            raise InvalidSetting(
+                f"--column is {bad[0]!r}, expected MEANING=NAME, such as state=segment."
+            )
         return {name: value for name, _, value in pairs}
 
 
@@ -117,25 +144,30 @@ class Declarations(Group):
     rewards: Annotated[
         str | None,
         typer.Option(
-            help="as-logged: each pair always pays what it paid in the log; as-logged-by-next-state: each transition "
-            "does. Default: rewards are unknown."
+            help="as-logged: each pair always pays what it paid in the log; "
+            "as-logged-by-next-state: each transition does. Default: rewards are unknown."
         ),
     ] = None
     start: Annotated[
         str | None,
         typer.Option(
-            help="The state in which every episode starts, or as-logged: the one first state of the log. Default: the "
-            "start is unknown."
+            help="The state in which every episode starts, or as-logged: the one first state of "
+            "the log. Default: the start is unknown."
         ),
     ] = None
     support: Annotated[
         str | None,
-        typer.Option(help="as-logged: of the pairs in the log, only the transitions seen are possible. Default: all."),
+        typer.Option(
+            help="as-logged: of the pairs in the log, only the transitions seen are possible. "
+            "Default: all."
+        ),
     ] = None
     stationary: Annotated[
         bool, typer.Option("--stationary", help="Neither dynamics nor rewards depend on the step.")
     ] = False
-    unit: Annotated[str, typer.Option(help="What rewards are counted in, such as EUR, for people.")] = ""
+    unit: Annotated[
+        str, typer.Option(help="What rewards are counted in, such as EUR, for people.")
+    ] = ""
 
     def of(self, counted: "LogCounts") -> "Problem":
         """Return what an agent may know of a log that was counted."""
@@ -153,4 +185,8 @@ def parse_labels(given: str | None) -> list[str] | list[int] | int | str | None:
     if given.strip() in ("as-logged", "as logged"):
         return "as logged"
     labels = [label.strip() for label in given.split(",")]
-    return [int(label) for label in labels] if all(label.lstrip("-").isdigit() for label in labels) else labels
+    return (
+        [int(label) for label in labels]
+        if all(label.lstrip("-").isdigit() for label in labels)
+        else labels
+    )

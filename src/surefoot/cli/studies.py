@@ -36,11 +36,17 @@ NEWS_EVERY = 60.0  # seconds between lines of progress, where there is no termin
 
 def studies(
     name: Annotated[str | None, typer.Argument(help="A study to describe.")] = None,
-    toml: Annotated[bool, typer.Option("--toml", help="Print its file: copy it, change a line, run it.")] = False,
-    fields: Annotated[bool, typer.Option("--fields", help="Print every field that a study's file may have.")] = False,
+    toml: Annotated[
+        bool, typer.Option("--toml", help="Print its file: copy it, change a line, run it.")
+    ] = False,
+    fields: Annotated[
+        bool, typer.Option("--fields", help="Print every field that a study's file may have.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """List the studies there are, the paper's and ours; or describe one; or say how a study's file is written."""
+    """List the studies there are, the paper's and ours; or describe one; or say how a study's
+    file is written.
+    """
     from surefoot.studies.spec.fields import REQUIRED
     from surefoot.studies.spec.library import GROUPS, find_studies, source
     from surefoot.studies.spec.study import TABLES
@@ -49,7 +55,11 @@ def studies(
         for table, entries in TABLES.items():
             echo(HEADINGS[table])
             for field, (_, meaning, default) in entries.items():
-                left_out = "" if default is None or default is REQUIRED else f" (default: {json.dumps(default)})"
+                left_out = (
+                    ""
+                    if default is None or default is REQUIRED
+                    else f" (default: {json.dumps(default)})"
+                )
                 must = " (required)" if default is REQUIRED else ""
                 say(f"  {field}: {meaning}{must}{left_out}")
         return
@@ -63,7 +73,10 @@ def studies(
             for study in find_studies(group):
                 echo(f"{study.name:20s} {study.title}")
         echo(f"\nGroups: {', '.join(GROUPS)}. Run one: surefoot run online --quick")
-        echo("One of your own: surefoot studies online --toml > my.toml; change a line; surefoot run my.toml")
+        echo(
+            "One of your own: surefoot studies online --toml > my.toml; change a line; surefoot "
+            "run my.toml"
+        )
         return
     if toml:
         echo(source(name).removesuffix("\n"))
@@ -76,33 +89,46 @@ def studies(
         for kind in (study, study.made_quick()):
             cells = kind.cells
             say(
-                f"  {kind.size}: scenarios x agents x trials = "
-                f"{len(kind.scenarios)} x {len(kind.agents)} x {kind.trials}, "
-                f"up to {max(cell.episodes for cell in cells):,} episodes per run, delta = {kind.delta:g}"
+                f"  {kind.size}: scenarios x agents x trials = {len(kind.scenarios)} x "
+                f"{len(kind.agents)} x {kind.trials}, up to "
+                f"{max(cell.episodes for cell in cells):,} episodes per run, delta = {kind.delta:g}"
             )
         echo("  cells: " + ", ".join(cell.id for cell in study.cells))
 
 
 def run(
-    asked: Annotated[list[str], typer.Argument(metavar="STUDY|FILE...", help="Studies by name, or TOML files.")],
+    asked: Annotated[
+        list[str], typer.Argument(metavar="STUDY|FILE...", help="Studies by name, or TOML files.")
+    ],
     quick: Annotated[
-        bool, typer.Option("--quick", help="Minutes: fewer trials, plans in blocks; constants as printed.")
+        bool,
+        typer.Option(
+            "--quick", help="Minutes: fewer trials, plans in blocks; constants as printed."
+        ),
     ] = False,
     trials: Annotated[int | None, typer.Option(min=1, help="Trials of each cell.")] = None,
     jobs: Annotated[int, typer.Option(help="Workers; -1: one per core.")] = -1,
     backend: Annotated[str, typer.Option(help="loky: this machine; dask: a cluster.")] = "loky",
-    address: Annotated[str, typer.Option(help="Of a Dask scheduler, such as tcp://host:8786.")] = "",
+    address: Annotated[
+        str, typer.Option(help="Of a Dask scheduler, such as tcp://host:8786.")
+    ] = "",
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the results; results/NAME, or NAME-quick, if left out.")
+        Path | None,
+        typer.Option(help="Folder of the results; results/NAME, or NAME-quick, if left out."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Keep what is there and run what is missing.")] = False,
-    with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report, too.")] = True,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Keep what is there and run what is missing.")
+    ] = False,
+    with_report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write the report, too.")
+    ] = True,
 ) -> None:
     """Run studies: one file per trial, then the report. The number of workers changes no result.
 
-    It says beforehand how many trials there are and how many of them are done; then it shows how they advance. At the
-    end it says of each study what its agents promise and how many claims hold; the tables are in the report, and
-    `surefoot results DIR` prints them. Exit code 3: an agent broke its promise.
+    It says beforehand how many trials there are and how many of them are done; then it shows how
+    they advance. At the end it says of each study what its agents promise and how many claims hold;
+    the tables are in the report, and `surefoot results DIR` prints them. Exit code 3: an agent
+    broke its promise.
     """
     from surefoot.studies.analysis.claims import analyse
     from surefoot.studies.run.runner import check_workers, run_study
@@ -113,15 +139,22 @@ def run(
     several = len(chosen) > 1 or asked[0] in GROUPS
     names = [study.name for study in chosen]
     if len(set(names)) < len(names):
-        raise InvalidSetting(f"{next(n for n in names if names.count(n) > 1)!r} is asked for twice, or named so twice.")
+        raise InvalidSetting(
+            f"{next(n for n in names if names.count(n) > 1)!r} is asked for twice, or named so "
+            "twice."
+        )
     chosen = [_sized(study, quick, trials) for study in chosen]
-    # A file's results are under the file's name: a copy that kept the name of a study of ours is another study.
+    # A file's results are under the file's name: a copy that kept the name of a study of ours is
+    # another study.
     first = Path(asked[0]).stem if asked[0].endswith(".toml") else asked[0]
     top = Path("results") / (first if not several or asked[0] in GROUPS else "studies")
     target = out or (top.with_name(f"{top.name}-quick") if quick else top)
-    # What cannot be run is refused before anything is written, and all folders are there before anything is run.
+    # What cannot be run is refused before anything is written, and all folders are there before
+    # anything is run.
     check_workers(jobs, backend, address)
-    folders = [prepare(target / study.name if several else target, study, resume) for study in chosen]
+    folders = [
+        prepare(target / study.name if several else target, study, resume) for study in chosen
+    ]
     for folder in folders:
         echo(f"{folder.study.name} ({folder.study.size}): {_done(folder)} trials done")
     for folder in folders:
@@ -133,7 +166,10 @@ def run(
             with _progress(folder) as tell, _interrupted_by_sigterm():
                 run_study(folder, jobs, backend, address, tell)
         except KeyboardInterrupt:
-            warn(f"\nInterrupted: {_done(folder)} trials of {study.name} are kept. Go on with --resume.")
+            warn(
+                f"\nInterrupted: {_done(folder)} trials of {study.name} are kept. Go on with "
+                "--resume."
+            )
             raise typer.Exit(INTERRUPTED) from None
         known[folder.path] = analyse(read_results(folder.path))
     if with_report:
@@ -150,7 +186,9 @@ def _done(folder: "Folder") -> str:
 
 
 def _tell(found: "Analysis") -> tuple[str, ...]:
-    """Say in a line what the agents of a study promise, and how many claims hold; return where a promise was broken."""
+    """Say in a line what the agents of a study promise, and how many claims hold; return where a
+    promise was broken.
+    """
     from surefoot.studies.analysis.claims import tallies
     from surefoot.studies.analysis.verdict import overall_verdict
 
@@ -170,7 +208,9 @@ def _sized(study: "Study", quick: bool, trials: int | None) -> "Study":
 
 @contextmanager
 def _interrupted_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end a run as Ctrl-C does: workers are stopped, and the command says how to go on."""
+    """Let SIGTERM end a run as Ctrl-C does: workers are stopped, and the command says how to go
+    on.
+    """
 
     def interrupt(_signal: int, _frame: object) -> None:
         raise KeyboardInterrupt
@@ -199,16 +239,25 @@ def _progress(folder: "Folder") -> "Iterator[Tell]":
             bar(progress.done)
             if not sys.stderr.isatty() and time.monotonic() - last >= NEWS_EVERY:
                 last = time.monotonic()
-                warn(f"  {name}: {progress.done} of {progress.of} trials after {(last - begun) / 60:.0f} min")
+                warn(
+                    f"  {name}: {progress.done} of {progress.of} trials after "
+                    f"{(last - begun) / 60:.0f} min"
+                )
 
         yield tell
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of results, or a folder of such folders.")],
-    out: Annotated[Path | None, typer.Option(help="Where the page goes; DIR/report.html if left out.")] = None,
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="A folder of results, or a folder of such folders."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Where the page goes; DIR/report.html if left out.")
+    ] = None,
 ) -> None:
-    """Write the report: one HTML page that needs nothing else, with verdicts, figures, tables and assumptions.
+    """Write the report: one HTML page that needs nothing else, with verdicts, figures, tables and
+    assumptions.
 
     Exit code 3: an agent broke its promise.
     """
@@ -222,23 +271,35 @@ def report(
 
 
 def _write_report(folder: Path, out: Path, known: "dict[Path, Analysis]") -> "list[Analysis]":
-    """Write the report of all results in a folder, and return them; those that are known are not read again."""
+    """Write the report of all results in a folder, and return them; those that are known are not
+    read again.
+    """
     from surefoot.studies.analysis.claims import analyse
     from surefoot.studies.report.report import write_report
     from surefoot.studies.run.store import read_results, study_folders
 
-    everything = [known[one] if one in known else analyse(read_results(one)) for one in study_folders(folder)]
+    everything = [
+        known[one] if one in known else analyse(read_results(one)) for one in study_folders(folder)
+    ]
     write_report(everything, out)
     return everything
 
 
 def results(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of results, or a folder of such folders.")],
-    sql: Annotated[str | None, typer.Option(help="A query over the tables summary, trials, curves and traces.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Write the answer: .csv, .parquet or .json.")] = None,
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="A folder of results, or a folder of such folders."),
+    ],
+    sql: Annotated[
+        str | None, typer.Option(help="A query over the tables summary, trials, curves and traces.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Write the answer: .csv, .parquet or .json.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print the results of a study: a table with a row for each cell; or ask in SQL, over every trial.
+    """Print the results of a study: a table with a row for each cell; or ask in SQL, over every
+    trial.
 
     Exit code 3, where the table is printed: an agent broke its promise.
     """
@@ -256,7 +317,11 @@ def results(
             return
         names, rows = answer(folders, question)
         if as_json:
-            echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=2, default=str))
+            echo(
+                json.dumps(
+                    [dict(zip(names, row, strict=True)) for row in rows], indent=2, default=str
+                )
+            )
         else:
             print_rows(names, rows)
         return

@@ -1,4 +1,6 @@
-"""All text that the commands print about runs, worlds, logs and baselines; `rows` has the same numbers for programs."""
+"""All text that the commands print about runs, worlds, logs and baselines; `rows` has the same
+numbers for programs.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return one row per run, and first the baseline alone, so that every number can be compared with the baseline's.
+    """Return one row per run, and first the baseline alone, so that every number can be compared
+    with the baseline's.
 
     Returns and regret are in the user's units. Programs read these keys: they keep their names.
     """
@@ -45,8 +48,9 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def _baseline_row(run: Run) -> dict[str, Any]:
-    """Return the row of the baseline alone, in as many episodes. Its smallest sum is that of its first episode or, if
-    it is below the floor, of all."""
+    """Return the row of the baseline alone, in as many episodes. Its smallest sum is that of its
+    first episode or, if it is below the floor, of all.
+    """
     assert run.baseline is not None
     assert run.optimum is not None
     margin = None
@@ -113,9 +117,16 @@ def print_runs(runs: Sequence[Run]) -> None:
         head = "over\nbudget" if costs and key == "violations" else heading
         table.add_column(head, justify="left" if first else "right", no_wrap=first, overflow="fold")
     for row in rows(runs):
-        table.add_row(*("–" if row[key] is None else shape.format(row[key]) for key, (_, shape) in columns.items()))
+        table.add_row(
+            *(
+                "–" if row[key] is None else shape.format(row[key])
+                for key, (_, shape) in columns.items()
+            )
+        )
     endless = console.options.update(max_width=WIDEST)
-    console.width = max(console.width, console.measure(table, options=endless).maximum)  # no number is broken
+    console.width = max(
+        console.width, console.measure(table, options=endless).maximum
+    )  # no number is broken
     console.print(table)
     console.print()
     for promise in dict.fromkeys(run.promise_in_words for run in runs):
@@ -131,9 +142,13 @@ def print_runs(runs: Sequence[Run]) -> None:
         console.print(text, soft_wrap=True)
     for run in runs:
         if run.alarm is not None:
-            console.print(f"{run.agent}: {run.alarm}", style="bold red", highlight=False, soft_wrap=True)
+            console.print(
+                f"{run.agent}: {run.alarm}", style="bold red", highlight=False, soft_wrap=True
+            )
         if run.interrupted:
-            console.print(f"{run.agent} was interrupted after {run.episodes:,} episodes.", style="bold red")
+            console.print(
+                f"{run.agent} was interrupted after {run.episodes:,} episodes.", style="bold red"
+            )
 
 
 def print_worlds(table: Sequence[Facts]) -> None:
@@ -196,20 +211,26 @@ def logged_text(found: Mapping[str, Any]) -> str:
     """Say what the returns of a log show about the policy that wrote it; `found` is the report."""
     lower, sure = at_least(found["logged_certified"]), f"{1 - found['delta']:g}"
     text = (
-        f"The logged policy had a mean return of {found['logged_mean_return']:.6g} per episode. These returns alone "
-        f"certify that it is worth at least {lower} (with probability {sure}, separately from the statement above, and "
-        "only if a single policy wrote the whole log)."
+        f"The logged policy had a mean return of {found['logged_mean_return']:.6g} per episode. "
+        f"These returns alone certify that it is worth at least {lower} (with probability {sure}, "
+        "separately from the statement above, and only if a single policy wrote the whole log)."
     )
     proved = found["certified_value"]
     if proved is not None and proved < found["logged_certified"]:
-        text += " This is more than is certified for the learnt policy, which has never been played."
+        text += (
+            " This is more than is certified for the learnt policy, which has never been played."
+        )
     return text
 
 
 def print_baseline(baseline: "Baseline", table: Sequence[Mapping[str, Any]]) -> None:
-    """Print what is certified about a baseline, and its rules: the actions of each step and state."""
+    """Print what is certified about a baseline, and its rules: the actions of each step and
+    state.
+    """
     say(baseline.words)
     say("Steps count from 1 here, as in explanations; in arrays, files and JSON from 0.")
     for rule in table:
-        actions = ", ".join(f"action {label} {share:.1%}" for label, share in rule["actions"].items())
+        actions = ", ".join(
+            f"action {label} {share:.1%}" for label, share in rule["actions"].items()
+        )
         echo(f"{step_name(baseline.problem, rule['step'])}, state {rule['state']}: {actions}")

@@ -1,4 +1,6 @@
-"""Counts: everything a plan may depend on. They are the whole state of an agent: saving them saves the agent."""
+"""Counts: everything a plan may depend on. They are the whole state of an agent: saving them
+saves the agent.
+"""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -62,21 +64,25 @@ PLANNED = tuple(f"planned_{name}" for name in (*REQUIRED, *OPTIONAL))
 
 
 class Counts(CountTables):
-    """How often each next state followed each pair: n_sas (H, S, A, S), or (1, S, A, S) when pooled over steps. With
-    more than 64 states only what was seen is held (`entries`), and n_sas is a copy.
+    """How often each next state followed each pair: n_sas (H, S, A, S), or (1, S, A, S) when pooled
+    over steps. With more than 64 states only what was seen is held (`entries`), and n_sas is a
+    copy.
 
-    Beside it is what other certificates read: sums of rewards (x_sa) where rewards are unknown, first states (n_start),
-    and the returns of whole baseline episodes: their number, their sum, and how they are spread over nodes. Rewards are
-    summed in whole multiples of 2^-20, so no sum depends on the order of its parts. An agent that keeps a sum above the
-    floor, not each episode, counts in the account what it has played; one that plans by a linear program keeps the
-    basis of the last solution.
+    Beside it is what other certificates read: sums of rewards (x_sa) where rewards are unknown,
+    first states (n_start), and the returns of whole baseline episodes: their number, their sum, and
+    how they are spread over nodes. Rewards are summed in whole multiples of 2^-20, so no sum
+    depends on the order of its parts. An agent that keeps a sum above the floor, not each episode,
+    counts in the account what it has played; one that plans by a linear program keeps the basis of
+    the last solution.
 
-    Counts say what they are evidence about (`origin`) and which numbered episodes they hold (`ranges`). Those of
-    `Counts.zeros(problem)` and `Counts.from_log(problem, ...)` do; those made by hand do if they are given
-    `problem=problem`, by which YOU assert that they are of this problem, that they hold each episode once, and none was
-    left out because of how it went. Unclaimed counts are at most trusted.
+    Counts say what they are evidence about (`origin`) and which numbered episodes they hold
+    (`ranges`). Those of `Counts.zeros(problem)` and `Counts.from_log(problem, ...)` do; those made
+    by hand do if they are given `problem=problem`, by which YOU assert that they are of this
+    problem, that they hold each episode once, and none was left out because of how it went.
+    Unclaimed counts are at most trusted.
 
-    `add` changes these counts in place (they are the state of an agent); all other methods leave them unchanged.
+    `add` changes these counts in place (they are the state of an agent); all other methods leave
+    them unchanged.
     """
 
     __slots__ = ()
@@ -97,57 +103,72 @@ class Counts(CountTables):
         return counts
 
     def keep_steps(self) -> None:
-        """Keep apart, in place, what is seen at each step: where steps share a row and nothing is counted."""
+        """Keep apart, in place, what is seen at each step: where steps share a row and nothing
+        is counted.
+        """
         if self.shared and not self.episodes:
             self.steps = StepCounts.zeros(self.H, *self.shape[1:], rewards=self.x_sa is not None)
 
     @classmethod
     def from_log(cls, problem: Problem, episodes: Iterable[Episode], pooled: bool = False) -> Self:
-        """Counts of logged episodes, to start an agent warm. By calling this you assert four things:
+        """Counts of logged episodes, to start an agent warm. By calling this you assert four
+        things:
 
         - the log is complete: no episode was left out because of how it went;
-        - whoever chose the actions used no information about the next state that is not in the recorded state;
+        - whoever chose the actions used no information about the next state that is not in the
+          recorded state;
         - the process is still the one that wrote the log;
         - alpha, support and the coding of states were not chosen by looking at it.
 
-        KL certificates then hold for any baseline, also one made from the same log. The paper's bounds do not cover
-        that, so agents with Bernstein refuse these counts. `baseline` of the logged episodes is ignored. The rewards of
-        a bare Episode are in the user's units.
+        KL certificates then hold for any baseline, also one made from the same log. The paper's
+        bounds do not cover that, so agents with Bernstein refuse these counts. `baseline` of the
+        logged episodes is ignored. The rewards of a bare Episode are in the user's units.
         """
         counts = cls.zeros(problem, pooled)
         if problem.unseen_state is not None:
             raise InvalidCounts(
-                "The states of this problem were not declared, so the first visits of a log must be taken off: use "
-                "count_log(...).counts, or declare the states."
+                "The states of this problem were not declared, so the first visits of a log must "
+                "be taken off: use count_log(...).counts, or declare the states."
             )
         for episode in episodes:
             if not isinstance(episode, Episode):
-                raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
+                raise InvalidEpisode(
+                    f"Expected sf.Episode(states, actions), found {type(episode).__name__}."
+                )
             counts.add_unnumbered(episode.unlabelled())
         counts.logged = True
         counts.number_as_log()
         return counts
 
     def number(self, source: str, first: int, last: int) -> None:
-        """Say, in place, that these episodes of this source are held; refuse one that is held already."""
+        """Say, in place, that these episodes of this source are held; refuse one that is held
+        already.
+        """
         self.ranges = with_range(self.ranges, Range(source, first, last))
 
     def number_as_log(self) -> None:
-        """Number the episodes of a log, in place: a digest of all that was counted is their source."""
+        """Number the episodes of a log, in place: a digest of all that was counted is their
+        source.
+        """
         if self.episodes:
-            seen, played = self.transitions.pooled(), self.played.sum(axis=0)  # the same of every view of one log
+            seen, played = (
+                self.transitions.pooled(),
+                self.played.sum(axis=0),
+            )  # the same of every view of one log
             next_states = [seen.n_sas[0]] if isinstance(seen, Table) else seen.entries
             source = digest([*map(one_row, next_states), one_row(played), self.n_start])
             self.ranges = (Range(f"log {source}", 0, self.episodes - 1),)
 
     def add(self, episode: Episode, number: tuple[str, int] | None = None) -> Self:
-        """Count one episode, in place, and return these counts. One that is refused, for whatever reason, is not
-        counted, and marks them (`refused`): without it they are selected, and prove nothing any more.
+        """Count one episode, in place, and return these counts. One that is refused, for whatever
+        reason, is not counted, and marks them (`refused`): without it they are selected, and prove
+        nothing any more.
 
-        `number` is its source and its number there, from 0 on. One that is held already is this very episode, given
-        again: it is refused without a mark. An episode without a number
-        gets the next one of these counts: it is counted as often as it is added, and counts that share such episodes,
-        because one is a copy of the other, or both are copies of a third, cannot be merged.
+        `number` is its source and its number there, from 0 on. One that is held already is this
+        very episode, given again: it is refused without a mark. An episode without a number gets
+        the next one of these counts: it is counted as often as it is added, and counts that share
+        such episodes, because one is a copy of the other, or both are copies of a third, cannot be
+        merged.
         """
         self._require_open()
         try:
@@ -159,14 +180,19 @@ class Counts(CountTables):
         return self._count(episode, paid, whose, with_range(self.ranges, own))
 
     def add_unnumbered(self, episode: Episode) -> Self:
-        """Count one episode of a run or a log, in place: those are numbered as a whole, when all are counted."""
+        """Count one episode of a run or a log, in place: those are numbered as a whole, when all
+        are counted.
+        """
         return self._count(episode, *self._read(episode), self.ranges)
 
     def _read(self, episode: Episode) -> tuple[Ints | None, BaselineLabel]:
-        """Return what an episode paid, in whole multiples of 2^-20, where that is counted, and whose returns these
-        counts hold after it; refuse one that does not fit."""
+        """Return what an episode paid, in whole multiples of 2^-20, where that is counted, and
+        whose returns these counts hold after it; refuse one that does not fit.
+        """
         if not isinstance(episode, Episode):
-            raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
+            raise InvalidEpisode(
+                f"Expected sf.Episode(states, actions), found {type(episode).__name__}."
+            )
         self._require_same_problem(episode)
         self._require_possible(episode)
         whose = BaselineLabel(self.returns_of or "", self.return_range)
@@ -175,13 +201,17 @@ class Counts(CountTables):
         paid = self._paid(episode) if self.x_sa is not None or episode.baseline else None
         return paid, whose
 
-    def _count(self, episode: Episode, paid: Ints | None, whose: BaselineLabel, ranges: tuple[Range, ...]) -> Self:
+    def _count(
+        self, episode: Episode, paid: Ints | None, whose: BaselineLabel, ranges: tuple[Range, ...]
+    ) -> Self:
         """Count one episode, in place, after which these are the episodes that are held."""
         H, A = episode.actions.size, self.shape[2]
         row, states, actions = self.row(np.arange(H)), episode.states[:-1], episode.actions
         pairs = row, states, actions
         counted = H if self.counts_next(H - 1) else H - 1
-        self.transitions.add(row[:counted], states[:counted], actions[:counted], episode.states[1 : counted + 1])
+        self.transitions.add(
+            row[:counted], states[:counted], actions[:counted], episode.states[1 : counted + 1]
+        )
         np.add.at(self.played, pairs, 1)
         self.episodes += 1
         self.n_start[episode.states[0]] += 1
@@ -197,11 +227,17 @@ class Counts(CountTables):
                 self.count_return(int(paid.sum()), BaselineLabel.read(label).returns is not None)
         if episode.entry is not None:
             self.account += entered(bool(episode.baseline), episode.entry)
-        self.ranges, self.returns_of, self.return_range = ranges, whose.fingerprint or None, whose.returns
+        self.ranges, self.returns_of, self.return_range = (
+            ranges,
+            whose.fingerprint or None,
+            whose.returns,
+        )
         return self
 
     def count_return(self, earned: int, as_evidence: bool = True) -> None:
-        """Count, in place, the return of a baseline episode, in 2^-20. As evidence: decided before it began."""
+        """Count, in place, the return of a baseline episode, in 2^-20. As evidence: decided
+        before it began.
+        """
         self.baseline_returns += np.array([1, earned])
         if as_evidence and self.return_range is not None:
             k, above = spread(earned, *self.return_range)
@@ -210,9 +246,11 @@ class Counts(CountTables):
                 self.return_weights[k + 1] += above
 
     def _whose(self, episode: Episode) -> BaselineLabel:
-        """Return whose returns these counts hold after this baseline episode; refuse another baseline's.
+        """Return whose returns these counts hold after this baseline episode; refuse another
+        baseline's.
 
-        Only Episode.of works out a return as the agents of a problem do: that of a bare episode is unclaimed.
+        Only Episode.of works out a return as the agents of a problem do: that of a bare episode is
+        unclaimed.
         """
         worked_out = episode.origin is not None and episode.origin.rewards is not None
         stated = BaselineLabel("")
@@ -220,38 +258,49 @@ class Counts(CountTables):
             stated = BaselineLabel.read(episode.baseline)
         if self.returns_of is None:
             return BaselineLabel("") if self.baseline_returns[0] else stated
-        same_range = None in (stated.returns, self.return_range) or stated.returns == self.return_range
+        same_range = (
+            None in (stated.returns, self.return_range) or stated.returns == self.return_range
+        )
         if stated.fingerprint == self.returns_of and same_range:
             return BaselineLabel(self.returns_of, self.return_range or stated.returns)
-        found = "was played by another baseline" if stated.fingerprint else "does not say which baseline played it"
+        found = (
+            "was played by another baseline"
+            if stated.fingerprint
+            else "does not say which baseline played it"
+        )
         if stated.fingerprint == self.returns_of:
             found = "says that its returns have another range"
         raise InvalidEpisode(
-            f"These counts hold returns of one baseline, and the episode {found}. It was not counted. Build it with "
-            "sf.Episode.of(problem, ..., baseline=drawn.baseline), with drawn = plan.draw(rng, episode=k), and give "
-            "each baseline counts of its own."
+            f"These counts hold returns of one baseline, and the episode {found}. It was not "
+            "counted. Build it with sf.Episode.of(problem, ..., baseline=drawn.baseline), with "
+            "drawn = plan.draw(rng, episode=k), and give each baseline counts of its own."
         )
 
     def _require_possible(self, episode: Episode) -> None:
-        """Refuse an episode that does not have the steps, the states or the start of these counts."""
+        """Refuse an episode that does not have the steps, the states or the start of these
+        counts.
+        """
         _, S, A = self.shape
         H = episode.actions.size
         if self.H != H:
-            raise InvalidEpisode(f"The episode has {H} steps, these counts have {self.H}. Episodes must be complete.")
+            raise InvalidEpisode(
+                f"The episode has {H} steps, these counts have {self.H}. Episodes must be complete."
+            )
         for name, values, size in (("states", episode.states, S), ("actions", episode.actions, A)):
             require_indices(name, values, size)
         if self.s1 is not None and episode.states[0] != self.s1:
             raise InvalidEpisode(
-                f"states[0] is {episode.states[0]}, expected s1 = {self.s1}. The episode was not counted: the promise "
-                "is about episodes that start there."
+                f"states[0] is {episode.states[0]}, expected s1 = {self.s1}. The episode was not "
+                "counted: the promise is about episodes that start there."
             )
 
     def _require_open(self) -> None:
         """Refuse any episode where the first visits are taken off."""
         if self.origin is not None and self.origin.first_visits is not None:
             raise InvalidEpisode(
-                "The first visits of these counts are taken off, because the states of their log were not declared: "
-                "nothing can be added to them. Declare the states: count_log(..., states=[...])."
+                "The first visits of these counts are taken off, because the states of their log "
+                "were not declared: nothing can be added to them. Declare the states: "
+                "count_log(..., states=[...])."
             )
 
     def _require_same_problem(self, episode: Episode) -> None:
@@ -261,31 +310,37 @@ class Counts(CountTables):
             if differ:
                 found = shown(differ, self.origin, episode.origin)
                 raise InvalidEpisode(
-                    f"The episode was made for another problem ({found}). It was not counted: use sf.Episode.of with "
-                    "the problem of these counts."
+                    f"The episode was made for another problem ({found}). It was not counted: use "
+                    "sf.Episode.of with the problem of these counts."
                 )
 
     def _paid(self, episode: Episode) -> Ints:
         """The rewards in whole multiples of 2^-20, rounded down."""
         learnt = episode.learnt
         if learnt is None and episode.rewards is None:
-            why = "its rewards are unknown" if self.x_sa is not None else "it was played by the baseline"
+            why = (
+                "its rewards are unknown"
+                if self.x_sa is not None
+                else "it was played by the baseline"
+            )
             raise InvalidEpisode(
-                f"The episode has no rewards, but {why}: build it with sf.Episode.of(problem, states, actions, "
-                "rewards). The episode was not counted."
+                f"The episode has no rewards, but {why}: build it with sf.Episode.of(problem, "
+                "states, actions, rewards). The episode was not counted."
             )
         if learnt is None:
             assert episode.rewards is not None
             learnt = rescaled_bare(
-                episode.rewards, Units() if self.origin is None else Units(*self.origin.reward_range)
+                episode.rewards,
+                Units() if self.origin is None else Units(*self.origin.reward_range),
             )
         return np.floor(learnt * REWARD_UNITS).astype(np.int64)
 
     def merge(self, other: "Counts") -> "Counts":
-        """New counts of both. Sound only for complete logs: no episode may be selected by its outcome.
+        """New counts of both. Sound only for complete logs: no episode may be selected by its
+        outcome.
 
-        Both must be evidence about the same: another coding, start, range or table of rewards is refused, and so is an
-        episode that both hold.
+        Both must be evidence about the same: another coding, start, range or table of rewards is
+        refused, and so is an episode that both hold.
         """
         mismatch = f"{self} and {other} do not belong together."
         if (self.shape, self.pooled, self.H) != (other.shape, other.pooled, other.H):
@@ -303,16 +358,23 @@ class Counts(CountTables):
         both.n_start += other.n_start
         whose = [counts.returns_of for counts in (self, other) if counts.baseline_returns[0]]
         accounts = [counts.account_of for counts in (self, other) if counts.account.any()]
-        entries = all(counts.account[1] for counts in (self, other))  # proved on two events: together at 2 delta
+        entries = all(
+            counts.account[1] for counts in (self, other)
+        )  # proved on two events: together at 2 delta
         if len(set(whose)) > 1 or len(set(accounts)) > 1 or entries:
             raise InvalidCounts(
                 "These counts hold returns of different baselines, or accounts of two agents. Use "
                 "forget_returns() on one of them."
             )
-        if self.return_weights.any() and other.return_weights.any() and self.return_range != other.return_range:
+        if (
+            self.return_weights.any()
+            and other.return_weights.any()
+            and self.return_range != other.return_range
+        ):
             raise InvalidCounts(
-                f"The returns of one lie in {self.return_range}, those of the other in {other.return_range} (least "
-                "and span, in 2^-20): they cannot be added. Use forget_returns() on one of them."
+                f"The returns of one lie in {self.return_range}, those of the other in "
+                f"{other.return_range} (least and span, in 2^-20): they cannot be added. Use "
+                "forget_returns() on one of them."
             )
         both.baseline_returns += other.baseline_returns
         both.return_weights += other.return_weights
@@ -330,7 +392,9 @@ class Counts(CountTables):
         both.playing = self.playing or other.playing
         both.unlike_table += other.unlike_table
         bets = [counts.table_bets for counts in (self, other) if counts.table_bets is not None]
-        both.table_bets = np.sum(bets, axis=0) if bets else None  # capital that is won in turn multiplies
+        both.table_bets = (
+            np.sum(bets, axis=0) if bets else None
+        )  # capital that is won in turn multiplies
         if both.x_sa is not None and other.x_sa is not None:
             both.x_sa += other.x_sa
         if both.z_sa is not None and other.z_sa is not None:
@@ -345,51 +409,78 @@ class Counts(CountTables):
         return both
 
     def _require_same_origin(self, other: "Counts") -> None:
-        """Refuse counts that are evidence about something else, in any part that what they hold depends on."""
-        if self.origin is not None and other.origin is not None and self.episodes and other.episodes:
+        """Refuse counts that are evidence about something else, in any part that what they hold
+        depends on.
+        """
+        if (
+            self.origin is not None
+            and other.origin is not None
+            and self.episodes
+            and other.episodes
+        ):
             returns = self.baseline_returns[0] or other.baseline_returns[0]
-            needed = (*DYNAMICS, *(("start",) if returns or (self.n_start.any() and other.n_start.any()) else ()))
+            needed = (
+                *DYNAMICS,
+                *(("start",) if returns or (self.n_start.any() and other.n_start.any()) else ()),
+            )
             parts = (*needed, *SUMS) if returns or self.x_sa is not None else needed
-            differ = other.origin.differing(self.origin, parts) or self.origin.differing(other.origin, parts)
+            differ = other.origin.differing(self.origin, parts) or self.origin.differing(
+                other.origin, parts
+            )
             if self.origin.first_visits != other.origin.first_visits:
                 differ = (*differ, "first_visits")
             if differ:
                 raise InvalidCounts(
-                    f"The other counts are evidence about something else ({shown(differ, other.origin, self.origin)})."
-                    f" {still_usable(differ)}"
+                    "The other counts are evidence about something else "
+                    f"({shown(differ, other.origin, self.origin)}). {still_usable(differ)}"
                 )
         for mine, its in ((self, other), (other, self)):
             elsewhere = np.flatnonzero(its.n_start)
-            if mine.s1 is not None and mine.n_start.any() and elsewhere.size and (elsewhere != mine.s1).any():
+            if (
+                mine.s1 is not None
+                and mine.n_start.any()
+                and elsewhere.size
+                and (elsewhere != mine.s1).any()
+            ):
                 raise InvalidCounts(
-                    f"Episodes of one start in state {mine.s1}, those of the other elsewhere, too: together they are "
-                    f"no sample of first states. {still_usable(('start',))}"
+                    f"Episodes of one start in state {mine.s1}, those of the other elsewhere, too: "
+                    f"together they are no sample of first states. {still_usable(('start',))}"
                 )
 
     def _ranges_with(self, other: "Counts") -> tuple[Range, ...]:
         """Return the episodes of both; refuse counts that hold the same."""
         ranges = with_ranges(self.ranges, other.ranges)
-        same = same_counts(self.transitions, other.transitions) and np.array_equal(self.played, other.played)
+        same = same_counts(self.transitions, other.transitions) and np.array_equal(
+            self.played, other.played
+        )
         same = same and np.array_equal(self.n_start, other.n_start)
         if self.x_sa is not None and other.x_sa is not None:
             same = same and np.array_equal(self.x_sa, other.x_sa)
         if self is other or (self.episodes and same):
             raise InvalidCounts(
-                "Both hold exactly the same: evidence counts once. If these are two logs that happen to agree, give "
-                "the episodes of both to one Counts.from_log(problem, episodes)."
+                "Both hold exactly the same: evidence counts once. If these are two logs that "
+                "happen to agree, give the episodes of both to one Counts.from_log(problem, "
+                "episodes)."
             )
         return ranges
 
     def save(self, path: str | Path) -> None:
         """Write as .npz: plain arrays and a line of JSON, nothing that runs when it is read.
 
-        The counts of the plan in force are part of it, so that an agent continues with the same plan.
+        The counts of the plan in force are part of it, so that an agent continues with the same
+        plan.
         """
         write_arrays(path, "counts", self.arrays())
 
     def arrays(self, claims: bool = True) -> dict[str, AnyArray]:
-        """The content of these counts as named arrays; without `claims`, not what they are evidence about."""
-        arrays = {**self._transitions_in_a_file(), "H": np.int64(self.H), "episodes": np.int64(self.episodes)}
+        """The content of these counts as named arrays; without `claims`, not what they are
+        evidence about.
+        """
+        arrays = {
+            **self._transitions_in_a_file(),
+            "H": np.int64(self.H),
+            "episodes": np.int64(self.episodes),
+        }
         arrays["played"] = self.played[0] if self.pooled else self.played
         if self.s1 is not None:
             arrays["s1"] = np.int64(self.s1)
@@ -409,7 +500,10 @@ class Counts(CountTables):
         if self.logged_returns:
             arrays["logged_returns"] = np.int64(self.logged_returns)
         if self.return_range is not None:
-            arrays |= {"return_weights": self.return_weights, "return_range": np.array(self.return_range)}
+            arrays |= {
+                "return_weights": self.return_weights,
+                "return_range": np.array(self.return_range),
+            }
         marks = {"refused": self.refused, "alarm": self.alarm, "unlike_table": self.unlike_table}
         arrays |= {name: np.asarray(mark) for name, mark in marks.items() if mark}
         arrays |= {} if self.table_bets is None else {"table_watch": self.table_bets}
@@ -418,7 +512,9 @@ class Counts(CountTables):
         if claims and self.ranges:
             arrays["ranges"] = np.asarray(json.dumps(self.ranges))
         if self.planned is not None:
-            arrays |= {f"planned_{name}": array for name, array in self.planned.arrays(claims).items()}
+            arrays |= {
+                f"planned_{name}": array for name, array in self.planned.arrays(claims).items()
+            }
         return {name: np.asarray(array) for name, array in arrays.items()}
 
     def _transitions_in_a_file(self) -> dict[str, AnyArray]:
@@ -426,18 +522,25 @@ class Counts(CountTables):
         if isinstance(self.transitions, Table):
             return {"n_sas": self.n_sas[0] if self.pooled else self.n_sas}
         _, S, A = self.shape
-        return {"n_sas": np.stack(self.entries), "list_shape": np.array((0 if self.pooled else self.H, S, A))}
+        return {
+            "n_sas": np.stack(self.entries),
+            "list_shape": np.array((0 if self.pooled else self.H, S, A)),
+        }
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read what `save` wrote; validated like any other input."""
-        return cls.from_arrays(path, read_arrays(path, {"counts": REQUIRED}, (*OPTIONAL, *PLANNED))[1])
+        return cls.from_arrays(
+            path, read_arrays(path, {"counts": REQUIRED}, (*OPTIONAL, *PLANNED))[1]
+        )
 
     @classmethod
     def from_arrays(cls, path: str | Path, arrays: Mapping[str, AnyArray]) -> Self:
         """Build counts from what `arrays` returned."""
         if any(name not in arrays for name in REQUIRED):
-            raise InvalidFile(f"{path}: its counts are not all there: the file is damaged. Restore a copy.")
+            raise InvalidFile(
+                f"{path}: its counts are not all there: the file is damaged. Restore a copy."
+            )
         kinds = {
             "H": "i",
             "s1": "i",
@@ -458,12 +561,17 @@ class Counts(CountTables):
         for name, kind in kinds.items():
             if name in arrays and (arrays[name].ndim != 0 or arrays[name].dtype.kind != kind):
                 meaning = "text" if kind == "U" else "one whole number"
-                raise InvalidFile(f"{path}: {name} is not {meaning}: the file is damaged. Restore a copy.")
+                raise InvalidFile(
+                    f"{path}: {name} is not {meaning}: the file is damaged. Restore a copy."
+                )
         H, s1 = int(arrays["H"]), int(arrays["s1"]) if "s1" in arrays else None
         require_small(path, arrays, H, ["baseline_returns", "account"])
         spans = arrays.get("return_range")
         if spans is not None and (spans.shape != (2,) or spans.dtype.kind != "i"):
-            raise InvalidFile(f"{path}: return_range is not two whole numbers: the file is damaged. Restore a copy.")
+            raise InvalidFile(
+                f"{path}: return_range is not two whole numbers: the file is damaged. Restore a "
+                "copy."
+            )
         whose = {name: arrays[name] for name in ("returns_of", "account_of") if name in arrays}
         table: Any = arrays["n_sas"]
         pooled = table.ndim == 3
@@ -490,27 +598,44 @@ class Counts(CountTables):
         for name, fingerprint in whose.items():
             setattr(counts, name, str(fingerprint))
         if spans is not None:
-            counts.hold_returns(arrays.get("return_weights", np.zeros(0)), (int(spans[0]), int(spans[1])))
-        counts.logged_returns, counts.alarm = int(arrays.get("logged_returns", 0)), str(arrays.get("alarm", ""))
+            counts.hold_returns(
+                arrays.get("return_weights", np.zeros(0)), (int(spans[0]), int(spans[1]))
+            )
+        counts.logged_returns, counts.alarm = (
+            int(arrays.get("logged_returns", 0)),
+            str(arrays.get("alarm", "")),
+        )
         counts.steps = StepCounts.from_arrays(path, arrays, (counts.H, *counts.shape[1:]))
         counts.stream = str(arrays["stream"])
         counts._read_claims(path, arrays)
-        before = {name.removeprefix("planned_"): array for name, array in arrays.items() if name.startswith("planned_")}
+        before = {
+            name.removeprefix("planned_"): array
+            for name, array in arrays.items()
+            if name.startswith("planned_")
+        }
         if "n_sas" in before:
             counts.planned = cls.from_arrays(path, before)
             if (
                 counts.planned.shape != counts.shape
                 or (more_than(counts.transitions, counts.planned.transitions).n < 0).any()
             ):
-                raise InvalidFile(f"{path}: its plan is of other counts: the file is damaged. Restore a copy.")
+                raise InvalidFile(
+                    f"{path}: its plan is of other counts: the file is damaged. Restore a copy."
+                )
         if counts.s1 is not None and counts.s1 >= counts.shape[1]:
-            raise InvalidFile(f"{path}: s1 is {counts.s1}, no state of these counts: the file is damaged.")
+            raise InvalidFile(
+                f"{path}: s1 is {counts.s1}, no state of these counts: the file is damaged."
+            )
         return counts
 
     def _read_claims(self, path: str | Path, arrays: Mapping[str, AnyArray]) -> None:
-        """Read what a file says that its counts are evidence about. Where it says nothing they are unclaimed."""
+        """Read what a file says that its counts are evidence about. Where it says nothing they
+        are unclaimed.
+        """
         try:
-            self.refused = require_integer("refused", int(arrays.get("refused", np.int64(0))), 0, InvalidFile)
+            self.refused = require_integer(
+                "refused", int(arrays.get("refused", np.int64(0))), 0, InvalidFile
+            )
             unlike = int(arrays.get("unlike_table", np.int64(0)))
             self.unlike_table = require_integer("unlike_table", unlike, 0, InvalidFile)
             self.table_bets = arrays.get("table_watch")
@@ -520,15 +645,20 @@ class Counts(CountTables):
             if self.numbered > self.episodes:
                 raise ValueError("more episodes than are counted")
         except (ValueError, TypeError, InvalidCounts):
-            raise InvalidFile(f"{path}: what it says of the origin of its counts is damaged. Restore a copy.") from None
+            raise InvalidFile(
+                f"{path}: what it says of the origin of its counts is damaged. Restore a copy."
+            ) from None
 
 
 def require_stationary(problem: Problem) -> None:
-    """Refuse to pool counts over steps unless the problem says that the dynamics do not depend on the step."""
+    """Refuse to pool counts over steps unless the problem says that the dynamics do not depend
+    on the step.
+    """
     if not problem.stationary:
         raise InvalidCounts(
-            "Counts pooled over steps need dynamics that are the same at every step; this problem does not claim so. "
-            "If they are, use TabularMDP(P, r, H=...) with P of shape (S, A, S), or Problem(..., stationary=True)."
+            "Counts pooled over steps need dynamics that are the same at every step; this problem "
+            "does not claim so. If they are, use TabularMDP(P, r, H=...) with P of shape (S, A, "
+            "S), or Problem(..., stationary=True)."
         )
 
 

@@ -27,13 +27,21 @@ ENTRY = "the certified value of a policy, rescaled to between 0 and the number o
 
 
 class BaselineLabel(NamedTuple):
-    """Whose baseline played an episode, and the range of its returns: as a text, what `plan.draw` gives."""
+    """Whose baseline played an episode, and the range of its returns: as a text, what
+    `plan.draw` gives.
+    """
 
     fingerprint: str
-    returns: tuple[int, int] | None = None  # the least return and the span, in 2^-20; None: returns are not evidence
+    returns: tuple[int, int] | None = (
+        None  # the least return and the span, in 2^-20; None: returns are not evidence
+    )
 
     def __str__(self) -> str:
-        return self.fingerprint if self.returns is None else "{} {}+{}".format(self.fingerprint, *self.returns)
+        return (
+            self.fingerprint
+            if self.returns is None
+            else "{} {}+{}".format(self.fingerprint, *self.returns)
+        )
 
     @classmethod
     def read(cls, text: str) -> "BaselineLabel":
@@ -44,16 +52,19 @@ class BaselineLabel(NamedTuple):
 
 @dataclass(frozen=True, init=False, eq=False)
 class Episode(FrozenRecord):
-    """What happened once: H+1 states, H actions, and the rewards in the user's units if they were recorded.
+    """What happened once: H+1 states, H actions, and the rewards in the user's units if they were
+    recorded.
 
-    `Episode.of(problem, ...)` also works out what an agent of that problem counts, and remembers which problem it was.
-    The rewards of a bare `Episode(...)` are converted where it is counted, by the units of the counts: [0, 1] where
-    these say nothing else. There it is refused if its rewards all lie in 0..1 and the units do not: they look rescaled.
+    `Episode.of(problem, ...)` also works out what an agent of that problem counts, and remembers
+    which problem it was. The rewards of a bare `Episode(...)` are converted where it is counted, by
+    the units of the counts: [0, 1] where these say nothing else. There it is refused if its rewards
+    all lie in 0..1 and the units do not: they look rescaled.
 
-    `baseline` says that the baseline played the episode from its first step to its last, if that was decided BEFORE it
-    began: its return is then evidence of the baseline's value. A plan's `draw` gives the fingerprint of the baseline;
-    True leaves open whose baseline it was, and such returns are no evidence. `entry` is the value that was
-    certified for its policy before it began, where the agent keeps an account of those values.
+    `baseline` says that the baseline played the episode from its first step to its last, if that
+    was decided BEFORE it began: its return is then evidence of the baseline's value. A plan's
+    `draw` gives the fingerprint of the baseline; True leaves open whose baseline it was, and such
+    returns are no evidence. `entry` is the value that was certified for its policy before it began,
+    where the agent keeps an account of those values.
     """
 
     states: Ints
@@ -61,8 +72,12 @@ class Episode(FrozenRecord):
     rewards: Floats | None = None
     baseline: bool | str = False
     entry: float | None = None
-    learnt: Floats | None = field(default=None, repr=False)  # the rewards that an agent learns from, in [0, 1]
-    origin: Origin | None = field(default=None, repr=False)  # of the problem for which they were worked out
+    learnt: Floats | None = field(
+        default=None, repr=False
+    )  # the rewards that an agent learns from, in [0, 1]
+    origin: Origin | None = field(
+        default=None, repr=False
+    )  # of the problem for which they were worked out
 
     def __init__(
         self,
@@ -72,12 +87,24 @@ class Episode(FrozenRecord):
         baseline: bool | str = False,
         entry: float | None = None,
     ) -> None:
-        """Check lengths and numbers; whether the states exist is checked where the episode is counted."""
+        """Check lengths and numbers; whether the states exist is checked where the episode is
+        counted.
+        """
         s, a, x = _sequences(states, actions, rewards)
         by_baseline = baseline if isinstance(baseline, str) else require_bool("baseline", baseline)
-        if entry is not None and not 0.0 <= require_number("entry", entry, ENTRY, InvalidEpisode) <= a.size:
+        if (
+            entry is not None
+            and not 0.0 <= require_number("entry", entry, ENTRY, InvalidEpisode) <= a.size
+        ):
             raise InvalidEpisode(f"entry is {entry:g}, expected {ENTRY}.")
-        freeze(self, states=s, actions=a, rewards=None if x is None else x.copy(), baseline=by_baseline, entry=entry)
+        freeze(
+            self,
+            states=s,
+            actions=a,
+            rewards=None if x is None else x.copy(),
+            baseline=by_baseline,
+            entry=entry,
+        )
 
     @classmethod
     def of(
@@ -91,27 +118,41 @@ class Episode(FrozenRecord):
     ) -> "Episode":
         """An episode as an agent counts it for this problem. Rewards are given in the user's units.
 
-        They are read only where the problem does not know them: a certificate is about the declared means.
+        They are read only where the problem does not know them: a certificate is about the declared
+        means.
         """
         require_problem(problem)
         return Episode(states, actions, rewards, baseline, entry)._learnt_for(problem)
 
     @classmethod
-    def paying(cls, units: Units, states: ArrayLike, actions: ArrayLike, learnt: ArrayLike) -> "Episode":
-        """An episode of which rewards are known in [0, 1] before they are known in the user's units."""
+    def paying(
+        cls, units: Units, states: ArrayLike, actions: ArrayLike, learnt: ArrayLike
+    ) -> "Episode":
+        """An episode of which rewards are known in [0, 1] before they are known in the user's
+        units.
+        """
         x = np.asarray(learnt, dtype=np.float64)
         episode = Episode(states, actions, per_step_to_user(x, units))
         freeze(episode, learnt=x, origin=Origin(units=units.range_text))
         return episode
 
-    def as_learnt(self, problem: Problem, baseline: bool | str, entry: float | None = None) -> "Episode":
-        """The same episode with the rewards that an agent counts for this problem; with these flags."""
+    def as_learnt(
+        self, problem: Problem, baseline: bool | str, entry: float | None = None
+    ) -> "Episode":
+        """The same episode with the rewards that an agent counts for this problem; with these
+        flags.
+        """
         require_problem(problem)
-        made_for = self.origin if self.origin is not None and self.origin.rewards is not None else problem.origin
+        made_for = (
+            self.origin
+            if self.origin is not None and self.origin.rewards is not None
+            else problem.origin
+        )
         if made_for.differing(problem.origin):
             differ = ", ".join(made_for.differing(problem.origin))
             raise InvalidEpisode(
-                f"The episode was made by Episode.of for another problem ({differ}). Make it anew from what was seen."
+                f"The episode was made by Episode.of for another problem ({differ}). Make it anew "
+                "from what was seen."
             )
         episode = Episode(self.states, self.actions, self.rewards, baseline, entry)
         freeze(episode, learnt=self.learnt)
@@ -124,14 +165,18 @@ class Episode(FrozenRecord):
         return episode
 
     def _learnt_for(self, problem: Problem) -> "Episode":
-        """Work out, in place, what an agent of this problem learns from it, and what that is in the user's units."""
+        """Work out, in place, what an agent of this problem learns from it, and what that is in
+        the user's units.
+        """
         units, given, paid = problem.units, self.rewards, self.learnt
         if paid is None and given is not None and problem.unknown_rows is not None:
             paid = rescaled(given, units)
         learnt = _learnt_rewards(problem, self.states, self.actions, paid)
         rewards = per_step_to_user(learnt, units)
         if given is not None and problem.unknown_rows is not None:
-            seen = problem.reward_unknown(np.arange(self.actions.size), self.states[:-1], self.actions)
+            seen = problem.reward_unknown(
+                np.arange(self.actions.size), self.states[:-1], self.actions
+            )
             rewards = np.where(seen, given, rewards)
         freeze(self, rewards=rewards, learnt=learnt, origin=problem.origin)
         return self
@@ -142,9 +187,9 @@ def rescaled(rewards: Floats, units: Units) -> Floats:
     bad = np.flatnonzero(units.range.outside(rewards))
     if bad.size:
         raise InvalidEpisode(
-            f"rewards[{bad[0]}] is {rewards[bad[0]]:g}, outside the declared range ({units.low:g}, {units.high:g}). "
-            "The episode was not counted. To leave it out because of its reward would select the data: begin with new "
-            "counts and a wider range."
+            f"rewards[{bad[0]}] is {rewards[bad[0]]:g}, outside the declared range ({units.low:g}, "
+            f"{units.high:g}). The episode was not counted. To leave it out because of its reward "
+            "would select the data: begin with new counts and a wider range."
         )
     return units.of_a_step(rewards)
 
@@ -152,46 +197,62 @@ def rescaled(rewards: Floats, units: Units) -> Floats:
 def rescaled_bare(rewards: Floats, units: Units) -> Floats:
     """Return the rewards of a bare episode in [0, 1]; refuse those that look rescaled already."""
     x = rescaled(rewards, units)
-    if not units.inside_0_1 and (rewards >= 0.0).all() and (rewards <= 1.0).all() and not np.array_equal(x, rewards):
+    if (
+        not units.inside_0_1
+        and (rewards >= 0.0).all()
+        and (rewards <= 1.0).all()
+        and not np.array_equal(x, rewards)
+    ):
         raise InvalidEpisode(
-            f"Every reward of this bare episode lies in 0..1, but the units are {units.low:g}..{units.high:g}. The "
-            "episode was not counted. If the rewards are in your units, build all episodes with "
-            "sf.Episode.of(problem, states, actions, rewards). If they were rescaled to 0..1 before, put them into "
-            "your units first: units.step_to_user(rewards)."
+            "Every reward of this bare episode lies in 0..1, but the units are "
+            f"{units.low:g}..{units.high:g}. The episode was not counted. If the rewards are in "
+            "your units, build all episodes with sf.Episode.of(problem, states, actions, rewards). "
+            "If they were rescaled to 0..1 before, put them into your units first: "
+            "units.step_to_user(rewards)."
         )
     return x
 
 
-def _sequences(states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None) -> tuple[Ints, Ints, Floats | None]:
+def _sequences(
+    states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None
+) -> tuple[Ints, Ints, Floats | None]:
     """Return states, actions and rewards as arrays whose lengths fit; refuse others."""
     s, a = _integers("states", states), _integers("actions", actions)
     if a.size == 0 or s.size != a.size + 1:
         raise InvalidEpisode(
-            f"The episode has {s.size} states and {a.size} actions, expected H+1 states for H actions: "
-            "the state before every action, and the one after the last."
+            f"The episode has {s.size} states and {a.size} actions, expected H+1 states for H "
+            "actions: the state before every action, and the one after the last."
         )
     if rewards is None:
         return s, a, None
     x = as_floats("rewards", rewards, InvalidEpisode)
     if x.shape != a.shape:
-        raise InvalidEpisode(f"The episode has rewards of shape {x.shape}, expected one per action: {a.shape}.")
+        raise InvalidEpisode(
+            f"The episode has rewards of shape {x.shape}, expected one per action: {a.shape}."
+        )
     require_finite("rewards", x, InvalidEpisode)
     return s, a, x
 
 
 def _learnt_rewards(problem: Problem, states: Ints, actions: Ints, paid: Floats | None) -> Floats:
-    """Return the rewards in [0, 1] that an agent of this problem learns from: those it knows, or those paid."""
+    """Return the rewards in [0, 1] that an agent of this problem learns from: those it knows, or
+    those paid.
+    """
     for name, values, size in (("states", states, problem.S), ("actions", actions, problem.A)):
         require_indices(name, values, size)
     h = np.arange(actions.size)
     if h.size != problem.H:
-        raise InvalidEpisode(f"The episode has {h.size} steps, the problem has {problem.H}. It must be complete.")
+        raise InvalidEpisode(
+            f"The episode has {h.size} steps, the problem has {problem.H}. It must be complete."
+        )
     known = problem.reward_of(h, states[:-1], actions, states[1:])
     if problem.unknown_rows is None:
         return known
     unknown = problem.reward_unknown(h, states[:-1], actions)
     if paid is None and unknown.any():
-        raise InvalidEpisode("This problem's rewards are unknown: an episode must bring the rewards seen.")
+        raise InvalidEpisode(
+            "This problem's rewards are unknown: an episode must bring the rewards seen."
+        )
     return np.where(unknown, 0.0 if paid is None else paid, known)
 
 
@@ -200,7 +261,8 @@ def require_indices(name: str, values: Ints, size: int) -> None:
     bad = np.flatnonzero((values < 0) | (values >= size))
     if bad.size:
         raise InvalidEpisode(
-            f"{name}[{bad[0]}] is {values[bad[0]]}, expected one of 0..{size - 1}. The episode was not counted."
+            f"{name}[{bad[0]}] is {values[bad[0]]}, expected one of 0..{size - 1}. The episode was "
+            "not counted."
         )
 
 
@@ -220,5 +282,7 @@ def _integers(name: str, values: ArrayLike) -> Ints:
     if given.ndim != 1:
         raise InvalidEpisode(f"{name} has shape {given.shape}, expected a plain list.")
     if given.size and given.dtype.kind == "f":  # numpy makes an empty list an array of floats
-        raise InvalidEpisode(f"{name} has dtype {given.dtype}, expected integers: indices of {name}.")
+        raise InvalidEpisode(
+            f"{name} has dtype {given.dtype}, expected integers: indices of {name}."
+        )
     return np.minimum(given, np.iinfo(np.int64).max).astype(np.int64)

@@ -13,7 +13,9 @@ from surefoot.model.problem import Problem
 def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
     """Refuse counts that do not belong to this problem, or are not pooled as the agent expects."""
     if not isinstance(counts, Counts):
-        raise InvalidCounts(f"Expected Counts, found {type(counts).__name__}. Use sf.Counts(n_sas).")
+        raise InvalidCounts(
+            f"Expected Counts, found {type(counts).__name__}. Use sf.Counts(n_sas)."
+        )
     counts.require_unselected()
     expected = (1 if pooled else problem.H, problem.S, problem.A)
     if problem.unknown_rows is not None and counts.x_sa is None and counts.episodes:
@@ -22,35 +24,44 @@ def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
             "Begin with Counts.zeros(problem) and add episodes with their rewards."
         )
     if counts.shape == expected and counts.pooled == pooled and counts.H != problem.H:
-        raise InvalidCounts(f"Found {counts}: of episodes with {counts.H} steps, but the problem has {problem.H}.")
+        raise InvalidCounts(
+            f"Found {counts}: of episodes with {counts.H} steps, but the problem has {problem.H}."
+        )
     if counts.shape != expected or counts.pooled != pooled:
         found, wanted = ((*shape, shape[1]) for shape in (counts.shape, expected))
         raise InvalidCounts(
-            f"Found {counts} of shape {found}, expected {wanted} for {problem} with pooled={pooled}. "
-            "Use Counts.zeros(problem, pooled=...), counts.pool() for an agent with pooled=True, or give the agent "
-            "pooled=True for pooled counts."
+            f"Found {counts} of shape {found}, expected {wanted} for {problem} with "
+            f"pooled={pooled}. Use Counts.zeros(problem, pooled=...), counts.pool() for an agent "
+            "with pooled=True, or give the agent pooled=True for pooled counts."
         )
     counts.require_of(problem)
     _require_possible(counts, problem)
 
 
 def _require_possible(counts: Counts, problem: Problem) -> None:
-    """Refuse counts with a transition that the user asserted to be impossible: the premise is false."""
+    """Refuse counts with a transition that the user asserted to be impossible: the premise is
+    false.
+    """
     if problem.support_rows is None and problem.mask_lists is None:
         return
     bad = _outside(counts, problem)
     if bad is not None:
         row, s, a, s_next = bad
         names = problem.names
-        led = f"Action {names.action(a)} in state {names.state(s)} (step {row}) led to state {names.state(s_next)}"
+        led = (
+            f"Action {names.action(a)} in state {names.state(s)} (step {row}) led to state "
+            f"{names.state(s_next)}"
+        )
         raise InvalidCounts(
-            f"{led}, which the problem's support says is impossible. The premise is false: correct the mask, or leave "
-            "it out."
+            f"{led}, which the problem's support says is impossible. The premise is false: correct "
+            "the mask, or leave it out."
         )
 
 
 def _outside(counts: Counts, problem: Problem) -> AnyArray | None:
-    """Return row, state, action and next state of the first transition that was seen outside the mask."""
+    """Return row, state, action and next state of the first transition that was seen outside the
+    mask.
+    """
     rows, S, A = counts.shape
     place, s_next, _ = counts.entries
     if problem.support_rows is not None:
@@ -59,33 +70,40 @@ def _outside(counts: Counts, problem: Problem) -> AnyArray | None:
         first = int(bad[0]) if bad.size else None
     else:
         assert problem.mask_lists is not None
-        found = first_outside(as_successors(counts.entries, rows * S * A), problem.mask_lists, S, S * A)
+        found = first_outside(
+            as_successors(counts.entries, rows * S * A), problem.mask_lists, S, S * A
+        )
         first = None if found is None else found[1]
     if first is None:
         return None
-    return np.array([place[first] // (S * A), place[first] % (S * A) // A, place[first] % A, s_next[first]])
+    return np.array(
+        [place[first] // (S * A), place[first] % (S * A) // A, place[first] % A, s_next[first]]
+    )
 
 
 def require_claimed(counts: Counts) -> None:
     """Refuse to go on from counts of which nobody says what they are evidence about."""
     if not counts.claimed:
         raise InvalidCounts(
-            "These counts do not say what they are evidence about: they were made by hand. "
-            "If they are of the agent's problem, assert that: counts = counts.claimed_for(agent.problem)."
+            "These counts do not say what they are evidence about: they were made by hand. If they "
+            "are of the agent's problem, assert that: counts = counts.claimed_for(agent.problem)."
         )
 
 
 def require_no_alarm(counts: Counts) -> None:
-    """Refuse to begin with counts over which an alarm was raised: a premise of what they prove is false."""
+    """Refuse to begin with counts over which an alarm was raised: a premise of what they prove
+    is false.
+    """
     if counts.alarm:
         raise InvalidCounts(
-            f"An alarm was raised over these counts: what was certified from them is void. Begin without them. "
-            f"({counts.alarm})"
+            "An alarm was raised over these counts: what was certified from them is void. Begin "
+            f"without them. ({counts.alarm})"
         )
 
 
 def check_flow(counts: Counts) -> None:
-    """Refuse claimed counts that cannot be of whole episodes: what goes into a state at one step leaves it at the next.
+    """Refuse claimed counts that cannot be of whole episodes: what goes into a state at one step
+    leaves it at the next.
 
     First states that are not counted (`forget_start`, counts made by hand) may be any.
     """
@@ -97,14 +115,21 @@ def check_flow(counts: Counts) -> None:
         unseen = counts.episodes - int(counts.n_start.sum())
         first = out[0] - into[0]  # as often as a state was the first
         early = np.flatnonzero(first < counts.n_start)
-        whole = int(out.sum()) == counts.episodes * counts.H and int(first.sum()) == counts.episodes and unseen >= 0
+        whole = (
+            int(out.sum()) == counts.episodes * counts.H
+            and int(first.sum()) == counts.episodes
+            and unseen >= 0
+        )
         if whole and not early.size:
             return
-        place = "" if not early.size else f": state {early[0]} is entered more often than it is left"
+        place = (
+            "" if not early.size else f": state {early[0]} is entered more often than it is left"
+        )
         place = place or (
-            f": {counts.episodes:,} episodes of {counts.H} steps have {counts.episodes * counts.H:,} visits, of which "
-            f"those of the last step are counted in `played` alone; found {int(out.sum()):,} visits, and "
-            f"{int(into.sum()):,} next states"
+            f": {counts.episodes:,} episodes of {counts.H} steps have "
+            f"{counts.episodes * counts.H:,} visits, of which those of the last step are counted "
+            f"in `played` alone; found {int(out.sum()):,} visits, and {int(into.sum()):,} next "
+            "states"
         )
     else:
         out = counts.n_sa.sum(axis=2)
@@ -115,10 +140,15 @@ def check_flow(counts: Counts) -> None:
         if bad.size:
             h, s = bad[0]
             place = (
-                f": at step {h} state {s} is entered {into[h, s]:,} times, at step {h + 1} it is left "
-                f"{out[h + 1, s]:,} times"
+                f": at step {h} state {s} is entered {into[h, s]:,} times, at step {h + 1} it is "
+                f"left {out[h + 1, s]:,} times"
             )
         else:
             s = first[0]
-            place = f": {counts.n_start[s]:,} episodes start in state {s}, which is left {out[0, s]:,} times at step 0"
-    raise InvalidCounts(f"These are not counts of whole episodes{place}. Count whole episodes, each once.")
+            place = (
+                f": {counts.n_start[s]:,} episodes start in state {s}, which is left "
+                f"{out[0, s]:,} times at step 0"
+            )
+    raise InvalidCounts(
+        f"These are not counts of whole episodes{place}. Count whole episodes, each once."
+    )

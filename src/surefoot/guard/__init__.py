@@ -1,4 +1,6 @@
-"""A guard of any policy: only returns are seen, and a coin at the start of each episode says who plays it."""
+"""A guard of any policy: only returns are seen, and a coin at the start of each episode says who
+plays it.
+"""
 
 from surefoot.guard.guard import Guard as Guard
 from surefoot.guard.plan import GuardPlan as GuardPlan

@@ -1,21 +1,25 @@
-"""What the returns of a candidate and of the baseline prove together, for a floor that is measured from the baseline.
+"""What the returns of a candidate and of the baseline prove together, for a floor that is measured
+from the baseline.
 
-Two bounds, L_c and U_b, would each need evidence of its own. One bet on both needs less. With the capital W_c(c) of the
-candidate's returns against V_c <= c, and W_b(b) of the baseline's (one minus each) against V_b >= b,
+Two bounds, L_c and U_b, would each need evidence of its own. One bet on both needs less. With the
+capital W_c(c) of the candidate's returns against V_c <= c, and W_b(b) of the baseline's (one minus
+each) against V_b >= b,
 
     E(b, c) = (1/2 + 1/2 W_b(b)) (1/8 + 7/8 W_c(c))
 
-is, at the true values, a supermartingale in the order of ALL tickets: a ticket multiplies one of the two brackets by a
-factor of mean at most 1, and 1/2 and 1/8 are not staked. By Ville's inequality E stays below 1/delta_0 for all prefixes
-at once. An open ticket counts as the highest return of the baseline, or as the lowest of the candidate: E of what is
-counted is at most the true one. The prefix is one of the common dispatch order: two prefixes, one for each policy,
-would need two levels.
+is, at the true values, a supermartingale in the order of ALL tickets: a ticket multiplies one of
+the two brackets by a factor of mean at most 1, and 1/2 and 1/8 are not staked. By Ville's
+inequality E stays below 1/delta_0 for all prefixes at once. An open ticket counts as the highest
+return of the baseline, or as the lowest of the candidate: E of what is counted is at most the true
+one. The prefix is one of the common dispatch order: two prefixes, one for each policy, would need
+two levels.
 
-What follows for V_c / V_b, or V_c - V_b, is found on a ladder z_0 = 1/2 < z_1 < ... < z_K = 8/delta_0. Let U_k be such
-that the first bracket is at least z_k for every b >= U_k (U_0: any b), and L_k such that the second one is at least
-1/(delta_0 z_k) for every c <= L_k. If U_k <= V_b < U_{k+1}, then V_c > L_k, because E < 1/delta_0; and V_b < U_K. So
+What follows for V_c / V_b, or V_c - V_b, is found on a ladder z_0 = 1/2 < z_1 < ... < z_K =
+8/delta_0. Let U_k be such that the first bracket is at least z_k for every b >= U_k (U_0: any b),
+and L_k such that the second one is at least 1/(delta_0 z_k) for every c <= L_k. If U_k <= V_b <
+U_{k+1}, then V_c > L_k, because E < 1/delta_0; and V_b < U_K. So
 
-    V_c / V_b >= min_k L_k / U_{k+1}        and        V_c - V_b >= min_k (L_k - U_{k+1}),        k = 0 .. K-1.
+    V_c / V_b >= min_k L_k / U_{k+1}   and   V_c - V_b >= min_k (L_k - U_{k+1}),   k = 0 .. K-1.
 """
 
 import math
@@ -45,7 +49,8 @@ def ladder(level: float) -> Floats:
     first, last = idle_b, 1.0 / (level * idle_c)
     z = [first * (last / first) ** (k / RUNGS) for k in range(RUNGS)] + [last]
     needs = [
-        [(z[k + 1] - idle_b) / (1.0 - idle_b), (1.0 / (level * z[k]) - idle_c) / (1.0 - idle_c)] for k in range(RUNGS)
+        [(z[k + 1] - idle_b) / (1.0 - idle_b), (1.0 / (level * z[k]) - idle_c) / (1.0 - idle_c)]
+        for k in range(RUNGS)
     ]
     logs = np.log(np.array(needs))
     return read_only(logs + 2.0**-40 * (1.0 + np.abs(logs)))
@@ -57,12 +62,17 @@ def is_ratio(rule: FloorRule) -> bool:
 
 
 def zero_of(rule: FloorRule, low: float, high: float) -> float:
-    """Return what a part of the range must be raised by to be in proportion to the user's values."""
+    """Return what a part of the range must be raised by to be in proportion to the user's
+    values.
+    """
     return low / (high - low) if is_ratio(rule) else 0.0
 
 
-def compare(state: GuardState, p: int, level: float, rule: FloorRule, low: float, high: float) -> Bound:
-    """Return what candidate p is worth at least, compared with the baseline; wrong with probability `level`, ever.
+def compare(
+    state: GuardState, p: int, level: float, rule: FloorRule, low: float, high: float
+) -> Bound:
+    """Return what candidate p is worth at least, compared with the baseline; wrong with probability
+    `level`, ever.
 
     A share of the baseline's value, or how much more than it, in the user's units.
     """
@@ -76,7 +86,10 @@ def compare(state: GuardState, p: int, level: float, rule: FloorRule, low: float
         np.where(whose == 0, 0, np.where(whose == p, 1, 2)),
         codes,
         np.array([b.settled, c.settled]),
-        *(np.array(counts) for counts in ((b.heard, c.heard), (b.unheard, c.unheard), (b.missing, c.missing))),
+        *(
+            np.array(counts)
+            for counts in ((b.heard, c.heard), (b.unheard, c.unheard), (b.missing, c.missing))
+        ),
     )
     size, hint = np.array([c.lower.tickets]), np.zeros(2)
     found = kernels.compared_prefix(
@@ -95,14 +108,20 @@ def compare(state: GuardState, p: int, level: float, rule: FloorRule, low: float
 
 
 def compared_value(proved: Proved, rule: FloorRule, low: float, high: float) -> float:
-    """Return a comparison in the user's units, not rounded up. Without any return the range alone proves something."""
+    """Return a comparison in the user's units, not rounded up. Without any return the range
+    alone proves something.
+    """
     if is_ratio(rule):
         return rounded(max(Fraction(proved.value), Fraction(low) / Fraction(high)), -math.inf)
     return rounded((Fraction(high) - Fraction(low)) * (Fraction(proved.value) - 1), -math.inf)
 
 
-def proves_comparison(state: GuardState, p: int, level: float, zero: float, ratio: bool, proved: Proved) -> bool:
-    """Do so many tickets, of all policies in dispatch order, prove this? With a hair for rounding errors."""
+def proves_comparison(
+    state: GuardState, p: int, level: float, zero: float, ratio: bool, proved: Proved
+) -> bool:
+    """Do so many tickets, of all policies in dispatch order, prove this? With a hair for
+    rounding errors.
+    """
     if proved == Proved():
         return True
     if not 0 <= proved.tickets <= state.tickets.n or not math.isfinite(proved.value):
@@ -123,7 +142,8 @@ def proves_comparison(state: GuardState, p: int, level: float, zero: float, rati
 
 
 def compared(b: Ints, c: Ints, level: float, zero: float, ratio: bool) -> float:
-    """Return min_k L_k / U_{k+1}, or one plus min_k (L_k - U_{k+1}), in parts of the range, of returns spread so.
+    """Return min_k L_k / U_{k+1}, or one plus min_k (L_k - U_{k+1}), in parts of the range, of
+    returns spread so.
 
     `zero` is added to both parts of a ratio: the user's zero need not be the lowest return.
     """

@@ -1,8 +1,9 @@
 """What the returns of a policy prove, when some of them are late or never come.
 
-Take any prefix of a policy's tickets in dispatch order, and count a ticket without a return as the LOWEST return for a
-lower bound, as the HIGHEST for an upper one. The capital W (bounds/portfolio.py) of what is counted is at most that of
-the true returns, and Ville's inequality holds for all prefixes at once: so the best prefix counts, however it is found.
+Take any prefix of a policy's tickets in dispatch order, and count a ticket without a return as the
+LOWEST return for a lower bound, as the HIGHEST for an upper one. The capital W
+(bounds/portfolio.py) of what is counted is at most that of the true returns, and Ville's inequality
+holds for all prefixes at once: so the best prefix counts, however it is found.
 """
 
 import math
@@ -19,12 +20,16 @@ from surefoot.base.nodes import EPISODE, FINE, LOST, NODES, OUTSIDE, PLACES, spr
 from surefoot.bounds import portfolio
 from surefoot.guard.state import OPEN, GuardState, Proved
 
-STEP = 2 * EPISODE  # a code is the node below a return times this, plus what counts for the node above
+STEP = (
+    2 * EPISODE
+)  # a code is the node below a return times this, plus what counts for the node above
 
 
 @lru_cache(2**14)  # returns are often the same few
 def code_of(ret: float, low: float, high: float) -> int:
-    """Return the code of a return within its range: rounded down, by less than LOST of the range."""
+    """Return the code of a return within its range: rounded down, by less than LOST of the
+    range.
+    """
     place = math.floor((Fraction(ret) - Fraction(low)) * FINE / (Fraction(high) - Fraction(low)))
     node, above = spread(place, 0, FINE)
     assert node != OUTSIDE
@@ -53,48 +58,65 @@ def log_inverse(level: float) -> float:
 
 
 def lower_bound(state: GuardState, p: int, level: float, low: float, high: float) -> Bound:
-    """Return a lower bound of the value of policy p that fails with probability at most `level`, ever."""
+    """Return a lower bound of the value of policy p that fails with probability at most `level`,
+    ever.
+    """
     found = _best_prefix(state, p, 1, level, state.policies[p].lower)
     return Bound(lower_value(found, low, high), found)
 
 
 def upper_bound(state: GuardState, p: int, level: float, low: float, high: float) -> Bound:
-    """Return an upper bound of the value of policy p that fails with probability at most `level`, ever."""
+    """Return an upper bound of the value of policy p that fails with probability at most
+    `level`, ever.
+    """
     found = _best_prefix(state, p, -1, level, state.policies[p].upper)
     return Bound(upper_value(found, low, high), found)
 
 
 def lower_value(proved: Proved, low: float, high: float) -> float:
     """Return a lower bound in the user's units, not rounded up."""
-    return rounded(Fraction(low) + (Fraction(high) - Fraction(low)) * Fraction(proved.value), -math.inf)
+    return rounded(
+        Fraction(low) + (Fraction(high) - Fraction(low)) * Fraction(proved.value), -math.inf
+    )
 
 
 def upper_value(proved: Proved, low: float, high: float) -> float:
-    """Return an upper bound in the user's units, not rounded down. Returns were counted by up to LOST too low."""
+    """Return an upper bound in the user's units, not rounded down. Returns were counted by up to
+    LOST too low.
+    """
     below = max(Fraction(proved.value) - Fraction(LOST), Fraction(0))
     return rounded(Fraction(high) - (Fraction(high) - Fraction(low)) * below, math.inf)
 
 
 def rounded(value: Fraction, towards: float) -> float:
-    """Return a fraction as a float that is not above it (towards -inf), or not below it (towards inf)."""
+    """Return a fraction as a float that is not above it (towards -inf), or not below it (towards
+    inf).
+    """
     near = float(value)
     wrong = Fraction(near) > value if towards < 0 else Fraction(near) < value
     return math.nextafter(near, towards) if wrong else near
 
 
 def proves(state: GuardState, p: int, sign: int, level: float, proved: Proved) -> bool:
-    """Do so many tickets of policy p prove this bound? By the formula itself, with a hair for rounding errors."""
+    """Do so many tickets of policy p prove this bound? By the formula itself, with a hair for
+    rounding errors.
+    """
     policy, columns = state.policies[p], state.tickets.columns
     logged = state.logged if p == 0 else None
     before = 0 if logged is None else logged.heard
     codes = columns.code[columns.policy == p][: max(proved.tickets - before, 0)].tolist()
-    if not 0.0 < proved.value < 1.0 or not before <= proved.tickets <= policy.heard + policy.unheard:
+    if (
+        not 0.0 < proved.value < 1.0
+        or not before <= proved.tickets <= policy.heard + policy.unheard
+    ):
         return proved == Proved()
     weights = weights_of([code for code in codes if code != OPEN])
     weights[0 if sign > 0 else len(NODES) - 1] += (codes.count(OPEN) + policy.missing) * EPISODE
     weights += 0 if logged is None else logged.settled
     n = weights[: len(NODES)][::sign] / EPISODE
-    return portfolio.log_wealth(portfolio.log_capitals(n, proved.value)) >= log_inverse(level) - 1e-9
+    return (
+        portfolio.log_wealth(portfolio.log_capitals(n, proved.value)) >= log_inverse(level) - 1e-9
+    )
 
 
 def _best_prefix(state: GuardState, p: int, sign: int, level: float, before: Proved) -> Proved:
@@ -119,10 +141,11 @@ def _best_prefix(state: GuardState, p: int, sign: int, level: float, before: Pro
 
 
 def prefixes(codes: Sequence[int | None]) -> Iterator[int]:
-    """Yield how long the prefixes are that are tried: all tickets, then those before an open ticket, from the end.
+    """Yield how long the prefixes are that are tried: all tickets, then those before an open
+    ticket, from the end.
 
-    Of 64 open tickets or more, not every one ends a prefix that is tried: a prefix with a few more of them than the
-    best is nearly as good, and 10^6 of them need only some hundred prefixes.
+    Of 64 open tickets or more, not every one ends a prefix that is tried: a prefix with a few more
+    of them than the best is nearly as good, and 10^6 of them need only some hundred prefixes.
     """
     yield len(codes)
     open_tickets = [i for i, code in enumerate(codes) if code is None]
@@ -135,8 +158,11 @@ def prefixes(codes: Sequence[int | None]) -> Iterator[int]:
         yield open_tickets[0]
 
 
-def best_prefix(before: Ints, missing: int, codes: Sequence[int | None], sign: int, level: float) -> float:
-    """Return the best bound of a policy's mean (sign 1), or of one minus it (-1), rescaled; None: no return came.
+def best_prefix(
+    before: Ints, missing: int, codes: Sequence[int | None], sign: int, level: float
+) -> float:
+    """Return the best bound of a policy's mean (sign 1), or of one minus it (-1), rescaled; None:
+    no return came.
 
     `before` are logged returns, spread over the nodes; `missing` is how many a log lacks.
     """
@@ -146,5 +172,7 @@ def best_prefix(before: Ints, missing: int, codes: Sequence[int | None], sign: i
         weights = before + weights_of([code for code in codes[:n] if code is not None])
         weights[worst] += (missing + sum(code is None for code in codes[:n])) * EPISODE
         shown = weights[: len(NODES)]
-        found = max(found, portfolio.mean_lower(shown if sign > 0 else shown[::-1], log_inverse(level)))
+        found = max(
+            found, portfolio.mean_lower(shown if sign > 0 else shown[::-1], log_inverse(level))
+        )
     return found

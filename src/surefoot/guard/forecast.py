@@ -1,8 +1,9 @@
 """How many more episodes a ramp will take, if returns go on as they are.
 
-The expected path: every policy's returns grow by its share of the coin, spread as they are expected to be, and the
-shares follow. It is within a factor of two of the median of what happens, rather late than early (a bound is the best
-of all times, and luck on the way brings it forward), and proves nothing.
+The expected path: every policy's returns grow by its share of the coin, spread as they are expected
+to be, and the shares follow. It is within a factor of two of the median of what happens, rather
+late than early (a bound is the best of all times, and luck on the way brings it forward), and
+proves nothing.
 """
 
 from collections.abc import Sequence
@@ -72,7 +73,8 @@ def law_of(settled: Ints) -> Floats:
 
 
 def expected_of(state: GuardState, p: int, proved: Proved, upper: bool) -> Expected:
-    """Return policy p as it goes on: its open tickets stay open, and as many of those to come do as of its older half.
+    """Return policy p as it goes on: its open tickets stay open, and as many of those to come do as
+    of its older half.
 
     Tickets in flight are among the newer ones. `upper`: it is an upper bound that counts.
     """
@@ -92,7 +94,8 @@ def expected_of(state: GuardState, p: int, proved: Proved, upper: bool) -> Expec
 def episodes_to_stages(
     guard: Settings, baseline: Expected, candidates: Sequence[Expected], goals: Sequence[float]
 ) -> list[int | None]:
-    """Return after how many more episodes the first candidate's share of the coin reaches each goal (ascending).
+    """Return after how many more episodes the first candidate's share of the coin reaches each goal
+    (ascending).
 
     None: not within 10^9 episodes.
     """
@@ -112,7 +115,9 @@ def episodes_to_stages(
     return reached + [None] * (len(goals) - len(reached))
 
 
-def _shares(guard: Settings, everyone: Sequence[Expected], ahead: Sequence[float]) -> tuple[Fraction, ...]:
+def _shares(
+    guard: Settings, everyone: Sequence[Expected], ahead: Sequence[float]
+) -> tuple[Fraction, ...]:
     rule, tables = guard.rule, kernels.portfolio_from()
     weights = [_weights(policy, n) for policy, n in zip(everyone, ahead, strict=True)]
     bounds = []
@@ -139,24 +144,33 @@ def _shares(guard: Settings, everyone: Sequence[Expected], ahead: Sequence[float
 def _weights(policy: Expected, n: float) -> Ints:
     """Return how the returns of a policy are expected to be spread after n more of them."""
     weights = np.zeros(PLACES, dtype=np.int64)
-    weights[: len(NODES)] = policy.settled[: len(NODES)] + np.round(n * policy.law * EPISODE).astype(np.int64)
+    weights[: len(NODES)] = policy.settled[: len(NODES)] + np.round(
+        n * policy.law * EPISODE
+    ).astype(np.int64)
     return weights
 
 
 class RampForecast(NamedTuple):
-    """Episodes until a candidate reaches each stage, for several true values of it, in the user's units."""
+    """Episodes until a candidate reaches each stage, for several true values of it, in the
+    user's units.
+    """
 
     goals: tuple[float, ...]  # shares of the coin
     floor: float  # what the floor is, if the baseline is worth the mean of its returns
     baseline: float  # the mean of its returns
-    rows: tuple[tuple[float, tuple[int | None, ...]], ...]  # the candidate's value, and episodes to each goal
+    rows: tuple[
+        tuple[float, tuple[int | None, ...]], ...
+    ]  # the candidate's value, and episodes to each goal
 
 
-def forecast_ramp(guard: Settings, settled: Ints, evidence: bool, missing: int = 0, points: int = 9) -> RampForecast:
-    """Forecast the ramp of a candidate whose returns are like these of the baseline, tilted to another mean.
+def forecast_ramp(
+    guard: Settings, settled: Ints, evidence: bool, missing: int = 0, points: int = 9
+) -> RampForecast:
+    """Forecast the ramp of a candidate whose returns are like these of the baseline, tilted to
+    another mean.
 
-    `evidence`: do these returns count? Otherwise they only say how returns are spread. `missing` is how many returns
-    are not known: they count as the worst.
+    `evidence`: do these returns count? Otherwise they only say how returns are spread. `missing` is
+    how many returns are not known: they count as the worst.
     """
     law = law_of(settled)
     span = guard.high - guard.low
@@ -174,13 +188,17 @@ def forecast_ramp(guard: Settings, settled: Ints, evidence: bool, missing: int =
     rows = []
     for i in range(1, points + 1):
         value = floor + (last - floor) * i / points
-        candidate = Expected(1, np.zeros(PLACES, dtype=np.int64), 0, tilted(law, (value - guard.low) / span))
+        candidate = Expected(
+            1, np.zeros(PLACES, dtype=np.int64), 0, tilted(law, (value - guard.low) / span)
+        )
         rows.append((value, tuple(episodes_to_stages(guard, baseline, [candidate], goals))))
     return RampForecast(goals, floor, mean, tuple(rows))
 
 
 def tilted(law: Floats, mean: float) -> Floats:
-    """Return the distribution p_k exp(t x_k) over the same nodes, with t such that its mean is this."""
+    """Return the distribution p_k exp(t x_k) over the same nodes, with t such that its mean is
+    this.
+    """
     low, high = -1e4, 1e4
     for _ in range(100):
         t = 0.5 * (low + high)

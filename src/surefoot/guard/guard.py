@@ -1,10 +1,12 @@
 """Guard: play any new policy as often as the returns prove that a floor is kept, and no more often.
 
-Baseline and candidates are anything that can act: a function, a model, a service. A coin at the START of each episode
-says who plays it, and only its return is seen. Every method returns a new state; nothing else is remembered.
+Baseline and candidates are anything that can act: a function, a model, a service. A coin at the
+START of each episode says who plays it, and only its return is seen. Every method returns a new
+state; nothing else is remembered.
 
-Every bound that a plan may rest on has a share of delta of its own: for an absolute floor the lower bounds of the
-baseline and of each candidate, for a floor relative to the baseline the comparison of each candidate with it.
+Every bound that a plan may rest on has a share of delta of its own: for an absolute floor the lower
+bounds of the baseline and of each candidate, for a floor relative to the baseline the comparison of
+each candidate with it.
 """
 
 import hashlib
@@ -45,10 +47,16 @@ from surefoot.guard.saved import read_state, write_state
 from surefoot.guard.state import OPEN, GuardState, PolicyRecord, Proved, Ticket
 
 BASELINE = "baseline"
-STAGES = "shares of the coin such as 0.01, or pairs such as (0.5, 200): a share, and settled episodes it needs"
+STAGES = (
+    "shares of the coin such as 0.01, or pairs such as (0.5, 200): a share, and settled "
+    "episodes it needs"
+)
 FOR_BASELINE, FOR_FIRST, FOR_OTHERS = 0.45, 0.40, 0.15  # shares of delta
-FOR_COMPARISON = 0.85  # of the first candidate with the baseline, which then needs no share of its own
-WITHDRAWAL = 0.1  # the probability that a candidate at or above the floor is ever withdrawn: it costs no delta
+FOR_COMPARISON = (
+    0.85  # of the first candidate with the baseline, which then needs no share of its own
+)
+# the probability that a candidate at or above the floor is ever withdrawn: it costs no delta
+WITHDRAWAL = 0.1
 GROWTH = 256  # a plan is in force until the returns of some policy have grown by 1/256, or by one
 BELOW = "its returns show that it is below the floor"
 Stage = float | tuple[float, int]
@@ -59,12 +67,14 @@ BY_DEFAULT = Relative(0.05)
 class Guard:
     """The settings of a guard, which are fixed before the first episode.
 
-    - floor: what the expected return of every episode must not be below, the coin averaged: a number, `sf.Relative(a)`
-      (a share of the baseline's value may be lost) or `sf.Below(x)` (an amount of it), in the user's units
+    - floor: what the expected return of every episode must not be below, the coin averaged: a
+      number, `sf.Relative(a)` (a share of the baseline's value may be lost) or `sf.Below(x)` (an
+      amount of it), in the user's units
     - low, high: the range in which every return must lie, declared and never inferred from data
     - delta: how likely the promise may fail, ever
-    - stages: what is played is the largest stage at or below the share that is certified. (0.5, 200) is a stage that
-      also needs 200 settled episodes of its candidate. Without stages the certified share is played
+    - stages: what is played is the largest stage at or below the share that is certified. (0.5,
+      200) is a stage that also needs 200 settled episodes of its candidate. Without stages the
+      certified share is played
     - unit: the name of the user's units, for people
     """
 
@@ -82,18 +92,22 @@ class Guard:
         freeze(self, low=low + 0.0, high=high + 0.0, delta=require_delta(self.delta))
         if isinstance(self.floor, Relative) and low < 0.0:
             raise InvalidSetting(
-                f"A share of the baseline's value needs returns that are never negative, but they may be as low as "
-                f"{low:g}. Use sf.Below(amount), or a floor in units of return."
+                "A share of the baseline's value needs returns that are never negative, but they "
+                f"may be as low as {low:g}. Use sf.Below(amount), or a floor in units of return."
             )
         if not isinstance(self.floor, BaselineFloor):
-            floor = require_number("floor", self.floor, "a number, sf.Relative(0.05) or sf.Below(2.0)")
+            floor = require_number(
+                "floor", self.floor, "a number, sf.Relative(0.05) or sf.Below(2.0)"
+            )
             if not self.range.admits(floor):
-                raise InvalidSetting(f"The floor is {floor:g}, expected a number in the range {low:g} to {high:g}.")
+                raise InvalidSetting(
+                    f"The floor is {floor:g}, expected a number in the range {low:g} to {high:g}."
+                )
             freeze(self, floor=float(self.range.clipped(floor)))
         elif isinstance(self.floor, Below) and self.floor.amount > high - low:
             raise InvalidSetting(
-                f"The floor is {self.floor}, expected at most {high - low:g}, the width of the range {low:g} to "
-                f"{high:g}: no policy could lose more."
+                f"The floor is {self.floor}, expected at most {high - low:g}, the width of the "
+                f"range {low:g} to {high:g}: no policy could lose more."
             )
         require_unit("unit", self.unit, InvalidSetting)
         if not isinstance(self.stages, Iterable):
@@ -101,7 +115,10 @@ class Guard:
         freeze(self, stages=tuple(_stage(stage) for stage in self.stages))
         shares = [share for share, _ in self.ladder]
         if sorted(set(shares)) != shares:
-            raise InvalidSetting(f"The stages are {shares}, expected shares that rise, such as (0.01, 0.1, 0.5, 1.0).")
+            raise InvalidSetting(
+                f"The stages are {shares}, expected shares that rise, such as (0.01, 0.1, 0.5, "
+                "1.0)."
+            )
 
     @cached_property
     def ladder(self) -> tuple[tuple[float, int], ...]:
@@ -128,7 +145,9 @@ class Guard:
 
     @property
     def promise(self) -> Promise:
-        """What is promised before the first return. `plan.promise` knows what the returns say of the premise."""
+        """What is promised before the first return. `plan.promise` knows what the returns say of
+        the premise.
+        """
         return self.promise_after(-math.inf)
 
     def promise_after(self, lower: float) -> Promise:
@@ -138,7 +157,9 @@ class Guard:
         return Promise("certified", self.delta, "every episode's coin-averaged value", status)
 
     def share_of_delta(self, p: int) -> float:
-        """Return the share of delta of policy p: the baseline, the first candidate, the k-th after it."""
+        """Return the share of delta of policy p: the baseline, the first candidate, the k-th
+        after it.
+        """
         if p < 2:
             return ((0.0, FOR_COMPARISON) if self.rule.relative else (FOR_BASELINE, FOR_FIRST))[p]
         k = p - 1
@@ -147,8 +168,9 @@ class Guard:
     def levels(self, p: int) -> tuple[float, float]:
         """Return the levels of the lower and of the upper bound of policy p.
 
-        A bound that plans rest on has its share of delta: for a relative floor the lower one of a candidate, which is
-        compared with the baseline. The others are used only to withdraw candidates.
+        A bound that plans rest on has its share of delta: for a relative floor the lower one of a
+        candidate, which is compared with the baseline. The others are used only to withdraw
+        candidates.
         """
         share = self.delta * self.share_of_delta(p)
         other = WITHDRAWAL / 2 if self.rule.relative else WITHDRAWAL
@@ -160,67 +182,94 @@ class Guard:
         fingerprint: str | None = None,
         run: str | None = None,
     ) -> GuardState:
-        """Return the state before the first episode. `fingerprint` is the baseline's: a hash of its file.
+        """Return the state before the first episode. `fingerprint` is the baseline's: a hash of its
+        file.
 
-        `logged` are returns of the baseline from before, None where one is missing. They count on a premise that nobody
-        can check: they are ALL returns of a period that was chosen before they were looked at, of the very baseline
-        that is played now.
+        `logged` are returns of the baseline from before, None where one is missing. They count on a
+        premise that nobody can check: they are ALL returns of a period that was chosen before they
+        were looked at, of the very baseline that is played now.
 
-        `run` is a name of this run that no other one has, by which its tickets are known and its coins tossed; None: a
-        random one. A simulation names its run, so that it comes out the same again.
+        `run` is a name of this run that no other one has, by which its tickets are known and its
+        coins tossed; None: a random one. A simulation names its run, so that it comes out the same
+        again.
         """
         record = PolicyRecord(BASELINE, _fingerprint(fingerprint), 0)
-        token = secrets.token_hex(16) if run is None else _text("run", run, "a name that no other run has")
+        token = (
+            secrets.token_hex(16)
+            if run is None
+            else _text("run", run, "a name that no other run has")
+        )
         if logged is None:
             return GuardState(self.fingerprint, (record,), logged=record, run=token)
         returns, missing = _logged(logged)
         outside = returns[self.range.outside(returns)]
         if len(outside):
             raise InvalidLog(
-                f"A logged return is {outside[0]:g}, outside the declared range {self.low:g} to {self.high:g}. Declare "
-                "the range of all returns that are possible."
+                f"A logged return is {outside[0]:g}, outside the declared range {self.low:g} to "
+                f"{self.high:g}. Declare the range of all returns that are possible."
             )
-        codes = [evidence.code_of(ret, self.low, self.high) for ret in self.range.clipped(returns).tolist()]
-        record = replace(record, settled=evidence.weights_of(codes), heard=len(codes), missing=missing)
+        codes = [
+            evidence.code_of(ret, self.low, self.high)
+            for ret in self.range.clipped(returns).tolist()
+        ]
+        record = replace(
+            record, settled=evidence.weights_of(codes), heard=len(codes), missing=missing
+        )
         return GuardState(self.fingerprint, (record,), logged=record, run=token)
 
     def admit(self, state: GuardState, name: str, fingerprint: str | None = None) -> GuardState:
-        """Return the state with one more candidate, which may have been trained on whatever was seen so far.
+        """Return the state with one more candidate, which may have been trained on whatever was
+        seen so far.
 
-        Only episodes that are drawn from now on count for it. A model that is trained again is another candidate: give
-        it another name, and a fingerprint (a hash of its file) where there is one. Without a fingerprint the user
-        asserts that the name always stands for the same policy.
+        Only episodes that are drawn from now on count for it. A model that is trained again is
+        another candidate: give it another name, and a fingerprint (a hash of its file) where there
+        is one. Without a fingerprint the user asserts that the name always stands for the same
+        policy.
         """
         self._require_mine(state)
         _text("The name of a candidate", name, "a word such as 'ppo-7'")
         if state.place(name) is not None:
             raise InvalidSetting(
-                f"There is a policy {name!r} already, and its returns are kept for it. Choose another name: a model "
-                "that was trained again is another candidate."
+                f"There is a policy {name!r} already, and its returns are kept for it. Choose "
+                "another name: a model that was trained again is another candidate."
             )
         if len(state.policies) > 1000:
-            raise InvalidSetting("A guard has at most 1,000 candidates: the shares of delta are used up. Begin anew.")
+            raise InvalidSetting(
+                "A guard has at most 1,000 candidates: the shares of delta are used up. Begin anew."
+            )
         record = PolicyRecord(name, _fingerprint(fingerprint), state.tickets.n)
         return replace(state, policies=(*state.policies, record))
 
-    def withdraw(self, state: GuardState, name: str, reason: str = "withdrawn by the user") -> GuardState:
-        """Return the state in which this candidate is never played again. Its open tickets may still be settled."""
+    def withdraw(
+        self, state: GuardState, name: str, reason: str = "withdrawn by the user"
+    ) -> GuardState:
+        """Return the state in which this candidate is never played again. Its open tickets may
+        still be settled.
+        """
         self._require_mine(state)
         p = state.place(name)
         if p is None or p == 0:
             known = ", ".join(state.candidates) or "none"
-            raise InvalidSetting(f"There is no candidate {name!r}. Those that may be withdrawn: {known}.")
+            raise InvalidSetting(
+                f"There is no candidate {name!r}. Those that may be withdrawn: {known}."
+            )
         if not state.policies[p].active:
             return state
-        return state.with_policy(p, replace(state.policies[p], withdrawn=state.tickets.n, reason=reason))
+        return state.with_policy(
+            p, replace(state.policies[p], withdrawn=state.tickets.n, reason=reason)
+        )
 
     def freeze(self, state: GuardState, why: str) -> GuardState:
-        """Return the state after an alarm: only the baseline is played, permanently, and nothing is promised."""
+        """Return the state after an alarm: only the baseline is played, permanently, and nothing
+        is promised.
+        """
         self._require_mine(state)
         return state if state.alarm else replace(state, alarm=why)
 
     def plan(self, state: GuardState) -> GuardPlan:
-        """Return how the next episodes' coin is shared out, and why that is safe. It draws nothing."""
+        """Return how the next episodes' coin is shared out, and why that is safe. It draws
+        nothing.
+        """
         self._require_mine(state)
         bounds = tuple(self._bounds(state, p) for p in range(len(state.policies)))
         rule, b = self.rule, bounds[0]
@@ -233,7 +282,9 @@ class Guard:
         base = rule.base(b.lower.value)
         level = rule.level(base)
         lower = tuple(
-            Fraction(bound.lower.value) if policy.active and policy.name not in below and not state.alarm else None
+            Fraction(bound.lower.value)
+            if policy.active and policy.name not in below and not state.alarm
+            else None
             for policy, bound in zip(state.policies[1:], bounds[1:], strict=True)
         )
 
@@ -245,10 +296,11 @@ class Guard:
         return GuardPlan(self, state, bounds, shares, certified and not state.alarm, below)
 
     def next_plan(self, state: GuardState, plan: GuardPlan | None) -> GuardPlan:
-        """Return the same plan while it is in force: until some policy's returns have grown by 1/256, or by one.
+        """Return the same plan while it is in force: until some policy's returns have grown by
+        1/256, or by one.
 
-        A plan stays as safe as it was: its bounds hold at all times at once. Only an alarm, an admission or a
-        withdrawal ends it at once. A plan of another state is never in force.
+        A plan stays as safe as it was: its bounds hold at all times at once. Only an alarm, an
+        admission or a withdrawal ends it at once. A plan of another state is never in force.
         """
         if plan is None or not self._in_force(state, plan):
             return self.plan(state)
@@ -264,22 +316,30 @@ class Guard:
         )
         return not grown and state.follows(plan.state)
 
-    def draw(self, state: GuardState, plan: GuardPlan, rng: np.random.Generator) -> tuple[GuardState, Ticket]:
-        """Toss the coin of one episode, and return the state in which it is recorded, with the ticket.
+    def draw(
+        self, state: GuardState, plan: GuardPlan, rng: np.random.Generator
+    ) -> tuple[GuardState, Ticket]:
+        """Toss the coin of one episode, and return the state in which it is recorded, with the
+        ticket.
 
-        Keep the state before the episode begins: a ticket that was drawn is never left out. The coin is made of the
-        run's name, the ticket's number and a number of `rng` (`base/coins.py`): no generator of the process draws it.
+        Keep the state before the episode begins: a ticket that was drawn is never left out. The
+        coin is made of the run's name, the ticket's number and a number of `rng` (`base/coins.py`):
+        no generator of the process draws it.
         """
         self._require_mine(state)
         self._require_playable(state, plan)
         for p, bound in enumerate(plan.bounds):
-            state = state.with_policy(p, state.policies[p].with_proofs(bound.lower.proved, bound.upper.proved))
+            state = state.with_policy(
+                p, state.policies[p].with_proofs(bound.lower.proved, bound.upper.proved)
+            )
         for name in plan.below:
             state = self.withdraw(state, name, BELOW)
         tossed = float(coin_generator(rng, f"run {state.run}", state.tickets.n).random())
         coin, p = tossed, 0
         for i in range(1, len(plan.shares.played)):
-            share = float(plan.shares.played[i])  # a whole multiple of 2^-53, as the coin is: nothing is rounded
+            share = float(
+                plan.shares.played[i]
+            )  # a whole multiple of 2^-53, as the coin is: nothing is rounded
             if coin < share:
                 p = i
                 break
@@ -287,17 +347,22 @@ class Guard:
         return self.dispatch(state, p, tossed)
 
     def dispatch(self, state: GuardState, p: int, coin: float = 0.0) -> tuple[GuardState, Ticket]:
-        """Return the state with one more ticket of policy p, and the ticket: for coins that were tossed elsewhere.
+        """Return the state with one more ticket of policy p, and the ticket: for coins that were
+        tossed elsewhere.
 
-        `coin` is the random number that decided. Without it, two states that were forked from one and dispatched the
-        same policies cannot tell their tickets apart.
+        `coin` is the random number that decided. Without it, two states that were forked from one
+        and dispatched the same policies cannot tell their tickets apart.
         """
         self._require_mine(state)
         if require_integer("The place of a policy", p, 0, InvalidSetting) >= len(state.policies):
-            raise InvalidSetting(f"There is no policy {p}: expected a place in state.policies, 0 for the baseline.")
+            raise InvalidSetting(
+                f"There is no policy {p}: expected a place in state.policies, 0 for the baseline."
+            )
         policy = state.policies[p]
         if not policy.active:
-            raise InvalidSetting(f"{policy.name!r} was withdrawn, and has no more tickets. Dispatch another policy.")
+            raise InvalidSetting(
+                f"{policy.name!r} was withdrawn, and has no more tickets. Dispatch another policy."
+            )
         after = replace(state, tickets=state.tickets.drawn(p, state.next_mark(p, coin)))
         after = after.with_policy(p, replace(policy, unheard=policy.unheard + 1))
         return after, after.ticket(state.tickets.n)
@@ -305,19 +370,24 @@ class Guard:
     def settle(self, state: GuardState, ticket: Ticket | int, ret: float) -> GuardState:
         """Return the state that knows this ticket's return, in the user's units.
 
-        A ticket of another run is refused, and so is one of a state that was forked from this one. A number alone says
-        whose ticket it is only where one process draws from one state: do not settle by number where states are forked.
+        A ticket of another run is refused, and so is one of a state that was forked from this one.
+        A number alone says whose ticket it is only where one process draws from one state: do not
+        settle by number where states are forked.
 
-        The same return once more changes nothing. A return below `low`, or, of a baseline from which the floor is
-        measured, above `high`, shows that the declared range is false: the state is frozen to the baseline, with an
-        alarm. On the other side it is refused. The ticket stays open in both cases. Only rounding is forgiven
-        (`base/ranges.py`): a return that is outside by that little counts as the end of the range.
+        The same return once more changes nothing. A return below `low`, or, of a baseline from
+        which the floor is measured, above `high`, shows that the declared range is false: the state
+        is frozen to the baseline, with an alarm. On the other side it is refused. The ticket stays
+        open in both cases. Only rounding is forgiven (`base/ranges.py`): a return that is outside
+        by that little counts as the end of the range.
         """
         self._require_mine(state)
         number = self._number(state, ticket)
         p, code, before = state.tickets.row(number)
         given = as_number(
-            f"The return of ticket {number}", ret, "a number in the declared range. It stays open", InvalidEpisode
+            f"The return of ticket {number}",
+            ret,
+            "a number in the declared range. It stays open",
+            InvalidEpisode,
         )
         admitted = self.range.admits(given)
         value = float(self.range.clipped(given)) if admitted else given
@@ -325,20 +395,22 @@ class Guard:
             if value == before:
                 return state
             raise InvalidEpisode(
-                f"Ticket {number} was settled with {before:g} before, found {value:g} now. The first one counts; "
-                "nothing was changed."
+                f"Ticket {number} was settled with {before:g} before, found {value:g} now. The "
+                "first one counts; nothing was changed."
             )
         name, inside = state.policies[p].name, f"the declared range {self.low:g} to {self.high:g}"
         if not admitted and (value < self.low or (p == 0 and self.rule.relative)):
             return self.freeze(
                 state,
-                f"ticket {number} ({name}) returned {value:g}, outside {inside}: the premise is false. Only the "
-                "baseline is played from now on. Declare the range of all returns that are possible, and begin anew",
+                f"ticket {number} ({name}) returned {value:g}, outside {inside}: the premise is "
+                "false. Only the baseline is played from now on. Declare the range of all returns "
+                "that are possible, and begin anew",
             )
         if not admitted:
             raise InvalidEpisode(
-                f"Ticket {number} ({name}) returned {value:g}, above {inside}. It was not counted, and the ticket "
-                "stays open: it counts as the lowest return. Begin anew with the range of all returns."
+                f"Ticket {number} ({name}) returned {value:g}, above {inside}. It was not counted, "
+                "and the ticket stays open: it counts as the lowest return. Begin anew with the "
+                "range of all returns."
             )
         code = evidence.code_of(value, self.low, self.high)
         after = replace(state, tickets=state.tickets.settled(number, code, value))
@@ -351,17 +423,20 @@ class Guard:
         logged: Iterable[float | None] | None = None,
         state: GuardState | None = None,
     ) -> GuardState:
-        """Return the state after tickets that were drawn elsewhere: ALL of them, in dispatch order, by name and return.
+        """Return the state after tickets that were drawn elsewhere: ALL of them, in dispatch order,
+        by name and return.
 
-        None: no return came. `logged` is as in `begin`. A candidate is admitted with its first ticket. A return outside
-        the range is an alarm, or is refused, as in `settle`. `state` is one that these tickets follow, in place of
-        `logged`: its open tickets stay open.
+        None: no return came. `logged` is as in `begin`. A candidate is admitted with its first
+        ticket. A return outside the range is an alarm, or is refused, as in `settle`. `state` is
+        one that these tickets follow, in place of `logged`: its open tickets stay open.
         """
         if state is not None and logged is not None:
             raise InvalidSetting("Give logged returns, or a state, which has its own: not both.")
         state = self.begin(logged) if state is None else state
         if state.place(baseline):
-            raise InvalidSetting(f"{baseline!r} is a candidate of the state, expected the baseline's name.")
+            raise InvalidSetting(
+                f"{baseline!r} is a candidate of the state, expected the baseline's name."
+            )
         names = {baseline: 0, **{policy.name: p for p, policy in enumerate(state.policies) if p}}
         for name, ret in tickets:
             if name not in names:
@@ -381,12 +456,17 @@ class Guard:
         return self.checked(path, read_state(path, self.fingerprint, self.low, self.high))
 
     def checked(self, path: str | Path, state: GuardState) -> GuardState:
-        """Return a state that was read from a file, if its tickets prove the bounds that it remembers."""
+        """Return a state that was read from a file, if its tickets prove the bounds that it
+        remembers.
+        """
         for p, policy in enumerate(state.policies):
-            for sign, level, proved in zip((1, -1), self.levels(p), (policy.lower, policy.upper), strict=True):
+            for sign, level, proved in zip(
+                (1, -1), self.levels(p), (policy.lower, policy.upper), strict=True
+            ):
                 if not self._proves(state, p, sign, level, proved):
                     raise InvalidFile(
-                        f"{path}: its tickets do not prove its bounds. The file is damaged: restore a copy."
+                        f"{path}: its tickets do not prove its bounds. The file is damaged: "
+                        "restore a copy."
                     )
         return state
 
@@ -395,13 +475,17 @@ class Guard:
         if not (self._compares(p) and sign > 0):
             return evidence.proves(state, p, sign, level, proved)
         zero = comparison.zero_of(self.rule, self.low, self.high)
-        return comparison.proves_comparison(state, p, level, zero, comparison.is_ratio(self.rule), proved)
+        return comparison.proves_comparison(
+            state, p, level, zero, comparison.is_ratio(self.rule), proved
+        )
 
     def _bounds(self, state: GuardState, p: int) -> PolicyBounds:
         below, above = self.levels(p)
         upper = evidence.upper_bound(state, p, above, self.low, self.high)
         if self._compares(p):
-            return PolicyBounds(comparison.compare(state, p, below, self.rule, self.low, self.high), upper)
+            return PolicyBounds(
+                comparison.compare(state, p, below, self.rule, self.low, self.high), upper
+            )
         return PolicyBounds(evidence.lower_bound(state, p, below, self.low, self.high), upper)
 
     def _compares(self, p: int) -> bool:
@@ -410,18 +494,25 @@ class Guard:
 
     def _require_mine(self, state: object) -> None:
         if not isinstance(state, GuardState):
-            raise InvalidSetting(f"Expected a state, as guard.begin() returns it, found {type(state).__name__}.")
+            raise InvalidSetting(
+                f"Expected a state, as guard.begin() returns it, found {type(state).__name__}."
+            )
         if state.guard != self.fingerprint:
             raise InvalidSetting(
-                "This state belongs to another guard: floor, range, delta or stages differ. Nothing was changed."
+                "This state belongs to another guard: floor, range, delta or stages differ. "
+                "Nothing was changed."
             )
 
     def _require_playable(self, state: GuardState, plan: GuardPlan) -> None:
         """Refuse a plan of another guard, and one that plays what may not be played any more."""
         if not isinstance(plan, GuardPlan) or plan.guard.fingerprint != self.fingerprint:
-            raise InvalidSetting("This plan was not made by this guard. Make one with guard.plan(state).")
+            raise InvalidSetting(
+                "This plan was not made by this guard. Make one with guard.plan(state)."
+            )
         if not state.follows(plan.state):
-            raise InvalidSetting("This plan was made from another state. Make one with guard.plan(state).")
+            raise InvalidSetting(
+                "This plan was made from another state. Make one with guard.plan(state)."
+            )
         stopped = [
             policy.name
             for policy, share in zip(state.policies, plan.shares.played, strict=False)
@@ -429,8 +520,8 @@ class Guard:
         ]
         if stopped:
             raise InvalidSetting(
-                f"This plan plays {stopped[0]!r}, which was withdrawn, or stopped by an alarm, after it was made. Make "
-                "another one with guard.plan(state)."
+                f"This plan plays {stopped[0]!r}, which was withdrawn, or stopped by an alarm, "
+                "after it was made. Make another one with guard.plan(state)."
             )
 
     def _number(self, state: GuardState, ticket: object) -> int:
@@ -443,8 +534,8 @@ class Guard:
             known = number < state.tickets.n
         if not known:
             raise InvalidEpisode(
-                f"Ticket {number} is unknown: it is not one of the {state.tickets.n:,} tickets that were drawn in this "
-                "run, from this state. Nothing was changed."
+                f"Ticket {number} is unknown: it is not one of the {state.tickets.n:,} tickets "
+                "that were drawn in this run, from this state. Nothing was changed."
             )
         return number
 
@@ -456,7 +547,9 @@ def require_guard(guard: object) -> None:
 
 
 def _stage(given: object) -> Stage:
-    """Return a stage: a share of the coin, or a share with the number of settled episodes that it needs."""
+    """Return a stage: a share of the coin, or a share with the number of settled episodes that
+    it needs.
+    """
     share, needed = given if isinstance(given, tuple) and len(given) == 2 else (given, 0)
     number = require_number("A stage", share, STAGES)
     if not 0.0 < number <= 1.0:
@@ -466,7 +559,11 @@ def _stage(given: object) -> Stage:
 
 
 def _fingerprint(given: object) -> str | None:
-    return None if given is None else _text("fingerprint", given, "a text such as a hash of the model's file, or None")
+    return (
+        None
+        if given is None
+        else _text("fingerprint", given, "a text such as a hash of the model's file, or None")
+    )
 
 
 def _text(name: str, given: object, meaning: str) -> str:
@@ -478,11 +575,15 @@ def _text(name: str, given: object, meaning: str) -> str:
 def _logged(logged: Iterable[float | None]) -> tuple[Floats, int]:
     """Return logged returns, and how many are missing."""
     if not isinstance(logged, Iterable):
-        raise InvalidLog(f"logged is {told(logged)}, expected a list of returns, None where one is missing.")
+        raise InvalidLog(
+            f"logged is {told(logged)}, expected a list of returns, None where one is missing."
+        )
     given = logged.tolist() if isinstance(logged, np.ndarray) else list(logged)
     known = [ret for ret in given if ret is not None]
     if any(isinstance(ret, float) and math.isnan(ret) for ret in known):
-        raise InvalidLog("A logged return is NaN, expected a number, or None where a return is missing.")
+        raise InvalidLog(
+            "A logged return is NaN, expected a number, or None where a return is missing."
+        )
     returns = as_floats("logged", known, InvalidLog) if known else np.zeros(0)
     if returns.ndim != 1:
         raise InvalidLog(f"logged has shape {returns.shape}, expected one return per episode.")

@@ -19,7 +19,8 @@ from surefoot.guard.state import GuardState, PolicyRecord
 class PolicyBounds(NamedTuple):
     """What is proved of a policy, each side at its own level."""
 
-    lower: Bound  # of its value; of a candidate, where the floor is relative to the baseline, compared with that
+    # of its value; of a candidate, where the floor is relative to the baseline, compared with that
+    lower: Bound
     upper: Bound
 
 
@@ -27,7 +28,8 @@ class PolicyBounds(NamedTuple):
 class GuardPlan:
     """How the next episodes' coin is shared out. It is safe for any number of episodes from now on.
 
-    Values are in the user's units. `explain()` says why, what is missing, and what is taken on trust.
+    Values are in the user's units. `explain()` says why, what is missing, and what is taken on
+    trust.
     """
 
     guard: Settings
@@ -35,7 +37,9 @@ class GuardPlan:
     bounds: tuple[PolicyBounds, ...]
     shares: Shares
     certified: bool  # is it proved, at level delta, that what is PLAYED keeps the floor?
-    below: tuple[str, ...]  # candidates that are proved to be below the floor: `draw` withdraws them
+    below: tuple[
+        str, ...
+    ]  # candidates that are proved to be below the floor: `draw` withdraws them
 
     def __repr__(self) -> str:
         played = ", ".join(f"{name} {share:.4g}" for name, share in self.share.items() if share)
@@ -44,19 +48,27 @@ class GuardPlan:
         floor = self.guard.floor
         kept = str(floor) if isinstance(floor, Relative | Below) else _amount(self, f"{floor:.6g}")
         everyone = list(enumerate(self.state.policies))
-        told = [(p, each) for p, each in everyone[1:] if each.active] if self.guard.rule.relative else everyone[:1]
+        told = (
+            [(p, each) for p, each in everyone[1:] if each.active]
+            if self.guard.rule.relative
+            else everyone[:1]
+        )
         known = "".join(f"; {each.name}: {_proved(self, p)}" for p, each in told)
         return f"GuardPlan({played}; {self.safety}; floor: {kept}{known})"
 
     @property
     def frozen(self) -> bool:
-        """Is the baseline played because of an alarm? Then nothing is certified, and no promise is made."""
+        """Is the baseline played because of an alarm? Then nothing is certified, and no promise
+        is made.
+        """
         return bool(self.state.alarm)
 
     @property
     def share(self) -> dict[str, float]:
         """The probability with which each policy plays an episode."""
-        return {p.name: float(w) for p, w in zip(self.state.policies, self.shares.played, strict=True)}
+        return {
+            p.name: float(w) for p, w in zip(self.state.policies, self.shares.played, strict=True)
+        }
 
     @property
     def rho(self) -> float:
@@ -66,7 +78,10 @@ class GuardPlan:
     @property
     def certified_share(self) -> dict[str, float]:
         """What is certified for each candidate, before it is rounded down to a stage."""
-        return {p.name: float(w) for p, w in list(zip(self.state.policies, self._certified, strict=True))[1:]}
+        return {
+            p.name: float(w)
+            for p, w in list(zip(self.state.policies, self._certified, strict=True))[1:]
+        }
 
     @property
     def _certified(self) -> tuple[Fraction, ...]:
@@ -74,7 +89,8 @@ class GuardPlan:
         anchor = self.shares.anchor
         alone = len(self.state.candidates) == 1
         return tuple(
-            Fraction(1) if anchor == i > 0 and alone else share for i, share in enumerate(self.shares.certified)
+            Fraction(1) if anchor == i > 0 and alone else share
+            for i, share in enumerate(self.shares.certified)
         )
 
     @property
@@ -82,28 +98,39 @@ class GuardPlan:
         """The largest stage that each candidate has reached; 0: none."""
         reached = {}
         for policy, share in zip(self.state.policies[1:], self.shares.played[1:], strict=True):
-            reached[policy.name] = max((s for s, _ in self.guard.ladder if on_grid(Fraction(s)) <= share), default=0.0)
+            reached[policy.name] = max(
+                (s for s, _ in self.guard.ladder if on_grid(Fraction(s)) <= share), default=0.0
+            )
         return reached
 
     @property
     def lower(self) -> dict[str, float]:
         """The value that each policy has at least. After an alarm nothing is proved: it is empty.
 
-        For an absolute floor all are proved within delta. For a relative one it is that of the baseline alone, not
-        within delta: see `compared`.
+        For an absolute floor all are proved within delta. For a relative one it is that of the
+        baseline alone, not within delta: see `compared`.
         """
         told = self.state.policies[: 1 if self.guard.rule.relative else None]
-        return {} if self.frozen else {p.name: b.lower.value for p, b in zip(told, self.bounds, strict=False)}
+        return (
+            {}
+            if self.frozen
+            else {p.name: b.lower.value for p, b in zip(told, self.bounds, strict=False)}
+        )
 
     @property
     def compared(self) -> dict[str, float]:
-        """What each candidate is worth at least, compared with the baseline: proved within delta, for a relative floor.
+        """What each candidate is worth at least, compared with the baseline: proved within delta,
+        for a relative floor.
 
-        For `sf.Relative` as a share of the baseline's value, for `sf.Below` how much more than that (below 0: less).
+        For `sf.Relative` as a share of the baseline's value, for `sf.Below` how much more than that
+        (below 0: less).
         """
         if self.frozen or not self.guard.rule.relative:
             return {}
-        return {p.name: b.lower.value for p, b in zip(self.state.policies[1:], self.bounds[1:], strict=True)}
+        return {
+            p.name: b.lower.value
+            for p, b in zip(self.state.policies[1:], self.bounds[1:], strict=True)
+        }
 
     @property
     def upper(self) -> dict[str, float]:
@@ -111,12 +138,15 @@ class GuardPlan:
         return (
             {}
             if self.frozen
-            else {p.name: b.upper.value for p, b in zip(self.state.policies, self.bounds, strict=True)}
+            else {
+                p.name: b.upper.value for p, b in zip(self.state.policies, self.bounds, strict=True)
+            }
         )
 
     @property
     def safety(self) -> Literal["certified", "trusted"]:
-        """Is what is played proved to keep the floor, or is the baseline (or a stage) played on trust?
+        """Is what is played proved to keep the floor, or is the baseline (or a stage) played on
+        trust?
 
         After an alarm it is never certified, and no promise is made: see `frozen`.
         """
@@ -124,7 +154,8 @@ class GuardPlan:
 
     @property
     def floor(self) -> float:
-        """The floor; of one relative to the baseline, what it is at most (NaN after an alarm: that is not known).
+        """The floor; of one relative to the baseline, what it is at most (NaN after an alarm: that
+        is not known).
 
         The latter is not within delta: it rests on `upper`.
         """
@@ -134,19 +165,25 @@ class GuardPlan:
 
     @property
     def promise(self) -> Promise:
-        """What is promised of every episode, and how well its premise is known. After an alarm: nothing."""
+        """What is promised of every episode, and how well its premise is known. After an alarm:
+        nothing.
+        """
         if self.frozen:
             return NO_FLOOR.after_alarm(self.state.alarm)
         return self.guard.promise_after(self.bounds[0].lower.value)
 
     @cached_property
     def episodes_to_go(self) -> int | None:
-        """About how many more episodes until a candidate reaches its next stage, if returns go on as they are.
+        """About how many more episodes until a candidate reaches its next stage, if returns go on
+        as they are.
 
-        Rather too many than too few: half of all runs are there earlier, often in two thirds of the time.
-        None: nothing more to reach, no return of it is known yet, or not within 10^9 episodes.
+        Rather too many than too few: half of all runs are there earlier, often in two thirds of the
+        time. None: nothing more to reach, no return of it is known yet, or not within 10^9
+        episodes.
         """
-        found = [self._to_go(p) for p in range(1, len(self.state.policies)) if p != self.shares.anchor]
+        found = [
+            self._to_go(p) for p in range(1, len(self.state.policies)) if p != self.shares.anchor
+        ]
         return min((n for n in found if n is not None), default=None)
 
     def _to_go(self, p: int) -> int | None:
@@ -158,10 +195,14 @@ class GuardPlan:
         if not (mine.heard and policies[0].heard):
             return None
         others = [
-            i for i, each in enumerate(policies) if i not in (0, p) and each.active and each.name not in self.below
+            i
+            for i, each in enumerate(policies)
+            if i not in (0, p) and each.active and each.name not in self.below
         ]
         baseline = expected_of(self.state, 0, self.bounds[0].lower.proved, self.guard.rule.relative)
-        candidates = [expected_of(self.state, i, self.bounds[i].lower.proved, False) for i in (p, *others)]
+        candidates = [
+            expected_of(self.state, i, self.bounds[i].lower.proved, False) for i in (p, *others)
+        ]
         return episodes_to_stages(self.guard, baseline, candidates, ahead[:1])[0]
 
     @property
@@ -193,7 +234,11 @@ def _proved(plan: GuardPlan, p: int) -> str:
         return f"at least {_amount(plan, at_least(value))}"
     if is_ratio(plan.guard.rule):
         return f"at least {at_least(value)} of the baseline's value"
-    more = f"less {_amount(plan, at_most(-value))}" if value < 0 else f"plus {_amount(plan, at_least(value))}"
+    more = (
+        f"less {_amount(plan, at_most(-value))}"
+        if value < 0
+        else f"plus {_amount(plan, at_least(value))}"
+    )
     return f"at least the baseline's value {more}"
 
 
@@ -228,28 +273,32 @@ def _why(plan: GuardPlan) -> str:
     floor = _floor(plan)
     if plan.certified and plan.rho == 0.0 and plan.guard.rule.relative:
         return (
-            "Certified, and no data are needed for it: only the baseline is played, and the floor is measured from the "
-            "baseline itself."
+            "Certified, and no data are needed for it: only the baseline is played, and the floor "
+            "is measured from the baseline itself."
         )
     if plan.certified:
         return (
-            f"Certified: on an event of probability at least {1 - plan.guard.delta:g} the coin-averaged value of every "
-            f"episode keeps {floor}."
+            f"Certified: on an event of probability at least {1 - plan.guard.delta:g} the "
+            f"coin-averaged value of every episode keeps {floor}."
         )
     if plan.rho == 0.0:
         return (
-            f"Trusted, not certified: the returns do not prove {floor} yet; the baseline is proved to be "
-            f"worth {_proved(plan, 0)}. It rests on the premise that the baseline is above the floor."
+            f"Trusted, not certified: the returns do not prove {floor} yet; the baseline is proved "
+            f"to be worth {_proved(plan, 0)}. It rests on the premise that the baseline is above "
+            "the floor."
         )
     return (
-        f"Trusted, not certified: the candidate alone is proved to keep {floor}, but the baseline is not, and a stage "
-        "below 1 plays it, too."
+        f"Trusted, not certified: the candidate alone is proved to keep {floor}, but the baseline "
+        "is not, and a stage below 1 plays it, too."
     )
 
 
 def _missing(plan: GuardPlan) -> str:
     if plan.frozen:
-        return "What is missing: a guard that begins anew, with a range or a process that is as declared."
+        return (
+            "What is missing: a guard that begins anew, with a range or a process that is as "
+            "declared."
+        )
     open_ = [p for p in range(1, len(plan.state.policies)) if plan.state.policies[p].active]
     open_ = [p for p in open_ if plan.state.policies[p].name not in plan.below]
     if not open_:
@@ -261,15 +310,19 @@ def _missing(plan: GuardPlan) -> str:
             lines.append(f"  {policy.name}: nothing, it is certified to be above the floor")
             continue
         line = (
-            f"  {policy.name} plays {share:.4g} of the episodes (certified: {float(plan.shares.certified[p]):.4g}); "
-            f"for all of them it must be proved to be worth {_goal(plan)}, and is proved to be "
-            f"worth {_proved(plan, p)}"
+            f"  {policy.name} plays {share:.4g} of the episodes (certified: "
+            f"{float(plan.shares.certified[p]):.4g}); for all of them it must be proved to be "
+            f"worth {_goal(plan)}, and is proved to be worth {_proved(plan, p)}"
         )
         needs = [need for _, need in plan.guard.ladder if need > policy.heard]
-        lines.append(f"{line}; a stage also needs {needs[0]:,} settled episodes of it" if needs else line)
+        lines.append(
+            f"{line}; a stage also needs {needs[0]:,} settled episodes of it" if needs else line
+        )
     go = plan.episodes_to_go
     if go is not None:
-        lines.append(f"  about {go:,} more episodes until the next stage, if returns go on as they are")
+        lines.append(
+            f"  about {go:,} more episodes until the next stage, if returns go on as they are"
+        )
     return "\n".join(["What is missing:", *lines])
 
 
@@ -277,7 +330,8 @@ def _verdict(plan: GuardPlan) -> str:
     played = [f"{name} with probability {share:.4g}" for name, share in plan.share.items() if share]
     lines = [f"Next: {', '.join(played)}, for the whole episode.", plan.why]
     lines += [
-        f"{name} is withdrawn: its returns show that it is below the floor (wrongly with probability 0.1 at most)."
+        f"{name} is withdrawn: its returns show that it is below the floor (wrongly with "
+        "probability 0.1 at most)."
         for name in plan.below
     ]
     return "\n".join(lines if plan.frozen else [*lines, _premise(plan)])
@@ -290,7 +344,9 @@ def _premise(plan: GuardPlan) -> str:
     if plan.promise.premise != "none needed":
         return "That the baseline is above the floor is not proved yet."
     relative = plan.guard.rule.relative
-    why = "it is measured from the baseline" if relative else "no return that is possible is below it"
+    why = (
+        "it is measured from the baseline" if relative else "no return that is possible is below it"
+    )
     return f"The baseline cannot be below the floor: {why}."
 
 
@@ -302,14 +358,18 @@ def mean_of(guard: Settings, policy: PolicyRecord) -> float:
 
 def _evidence(plan: GuardPlan) -> str:
     policies = plan.state.policies
-    lines = [f"What the returns prove of the expected return, within delta, after {plan.state.tickets.n:,} episodes:"]
+    lines = [
+        "What the returns prove of the expected return, within delta, after "
+        f"{plan.state.tickets.n:,} episodes:"
+    ]
     for p, policy in enumerate(policies):
         alone = p == 0 and plan.guard.rule.relative  # it is what others are compared with
         proved = "what the others are compared with" if alone else _proved(plan, p)
         lines.append(f"  {policy.name}: {proved}, by {_returns(plan, policy)}")
     level = plan.guard.levels(1)[1]
     lines.append(
-        f"Not within delta, and used only to withdraw candidates (each is wrong with probability {level:g} at most):"
+        "Not within delta, and used only to withdraw candidates (each is wrong with probability "
+        f"{level:g} at most):"
     )
     return "\n".join([*lines, *(line for p in range(len(policies)) for line in _others(plan, p))])
 
@@ -317,7 +377,9 @@ def _evidence(plan: GuardPlan) -> str:
 def _seen(plan: GuardPlan) -> str:
     """Say what was paid. After an alarm that proves nothing."""
     lines = [f"What was seen, after {plan.state.tickets.n:,} episodes. It proves nothing:"]
-    return "\n".join([*lines, *(f"  {policy.name}: {_returns(plan, policy)}" for policy in plan.state.policies)])
+    return "\n".join(
+        [*lines, *(f"  {policy.name}: {_returns(plan, policy)}" for policy in plan.state.policies)]
+    )
 
 
 def _returns(plan: GuardPlan, policy: PolicyRecord) -> str:
@@ -327,7 +389,9 @@ def _returns(plan: GuardPlan, policy: PolicyRecord) -> str:
     unknown = policy.unheard + policy.missing
     worst = "" if plan.frozen else f", counted as the worst return{'' if unknown == 1 else 's'}"
     lost = f"; {unknown:,} without a return{worst}" if unknown else ""
-    gone = "" if policy.active else f"; withdrawn before episode {policy.withdrawn:,}: {policy.reason}"
+    gone = (
+        "" if policy.active else f"; withdrawn before episode {policy.withdrawn:,}: {policy.reason}"
+    )
     return f"{seen}{mean}{lost}{gone}"
 
 
@@ -349,19 +413,25 @@ def _premises(plan: GuardPlan) -> str:
     guard, state = plan.guard, plan.state
     lines = [
         "Taken on trust, checked by nobody:",
-        f"  every return lies in the declared range, {_amount(plan, f'{guard.low:g} to {guard.high:g}')}",
-        "  an episode has no effect on the return of another one: the coin is tossed for what a return belongs to, "
-        "such as a customer or a session",
-        "  a policy's expected return does not change: under drift what is proved is that some past mean was as high",
+        "  every return lies in the declared range, "
+        f"{_amount(plan, f'{guard.low:g} to {guard.high:g}')}",
+        "  an episode has no effect on the return of another one: the coin is tossed for what a "
+        "return belongs to, such as a customer or a session",
+        "  a policy's expected return does not change: under drift what is proved is that some "
+        "past mean was as high",
     ]
     named = [policy.name for policy in state.policies if policy.fingerprint is None]
     if named:
         names = ", ".join(named)
-        lines.append(f"  a name stands for one policy only (asserted by the user, without a fingerprint: {names})")
+        lines.append(
+            "  a name stands for one policy only (asserted by the user, without a fingerprint: "
+            f"{names})"
+        )
     if state.logged is not None and state.logged.heard + state.logged.missing:
         lines.append(
-            f"  the {state.logged.heard + state.logged.missing:,} logged returns are all of a period that was chosen "
-            "before they were looked at, and of the baseline that is played now"
+            f"  the {state.logged.heard + state.logged.missing:,} logged returns are all of a "
+            "period that was chosen before they were looked at, and of the baseline that is played "
+            "now"
         )
     if not plan.certified:
         lines.append("  the baseline is at or above the floor")

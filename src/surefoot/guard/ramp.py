@@ -1,15 +1,17 @@
 """The rule by which a guard shares out its coin, in exact arithmetic.
 
-Policy 0 is the baseline. With lower bounds L_i of the candidates and a number `base` for the baseline, shares
-w_0, w_1, ... of the coin keep the floor if
+Policy 0 is the baseline. With lower bounds L_i of the candidates and a number `base` for the
+baseline, shares w_0, w_1, ... of the coin keep the floor if
 
     w_0 base + sum_i w_i L_i >= level.
 
-- An absolute floor f: L_i are of the candidates' values, base = L_b and level = f. What is played is worth at least the
-  left side.
-- `Relative`, keep V_b with keep = 1 - max_loss: L_i are shares of the baseline's value, V_i >= L_i V_b; base = 1 and
-  level = keep. What is played is worth at least the left side times V_b, which is not negative.
-- `Below`, V_b - amount: L_i are amounts above the baseline's value, V_i >= V_b + L_i; base = 0 and level = -amount.
+- An absolute floor f: L_i are of the candidates' values, base = L_b and level = f. What is played
+  is worth at least the left side.
+- `Relative`, keep V_b with keep = 1 - max_loss: L_i are shares of the baseline's value, V_i >= L_i
+  V_b; base = 1 and level = keep. What is played is worth at least the left side times V_b, which is
+  not negative.
+- `Below`, V_b - amount: L_i are amounts above the baseline's value, V_i >= V_b + L_i; base = 0 and
+  level = -amount.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +20,8 @@ from typing import NamedTuple
 
 from surefoot.agents.floors import Below, Floor, Relative
 
-GRID = 2**53  # shares are whole multiples of 1/GRID, as uniform numbers are: a coin has exactly its probability
+# shares are whole multiples of 1/GRID, as uniform numbers are: a coin has exactly its probability
+GRID = 2**53
 
 
 class FloorRule(NamedTuple):
@@ -50,19 +53,26 @@ class FloorRule(NamedTuple):
 class Shares(NamedTuple):
     """How the coin is shared out."""
 
-    certified: tuple[Fraction, ...]  # before rounding to a stage; 0 for the anchor, which has the rest
+    certified: tuple[
+        Fraction, ...
+    ]  # before rounding to a stage; 0 for the anchor, which has the rest
     played: tuple[Fraction, ...]
-    anchor: int  # who has what is left: the baseline, or a candidate that is certified to be above the floor
+    # who has what is left: the baseline, or a candidate that is certified to be above the floor
+    anchor: int
 
 
 def share_out(
-    base: Fraction, level: Fraction, lower: Sequence[Fraction | None], stage: Callable[[int, Fraction], Fraction]
+    base: Fraction,
+    level: Fraction,
+    lower: Sequence[Fraction | None],
+    stage: Callable[[int, Fraction], Fraction],
 ) -> Shares:
-    """Return the shares of the baseline and of candidates with these lower bounds; None: one that has no share.
+    """Return the shares of the baseline and of candidates with these lower bounds; None: one that
+    has no share.
 
-    A candidate with L >= level that may be played fully (`stage`) is the anchor: the one with the largest L. Otherwise
-    the anchor is the baseline. The others have equal shares r: the largest with r sum_i (L_anchor - L_i) <= L_anchor -
-    level, and no more than the anchor has.
+    A candidate with L >= level that may be played fully (`stage`) is the anchor: the one with the
+    largest L. Otherwise the anchor is the baseline. The others have equal shares r: the largest
+    with r sum_i (L_anchor - L_i) <= L_anchor - level, and no more than the anchor has.
     """
     open_ = [i for i, L in enumerate(lower, 1) if L is not None]
     bound = {i: L for i, L in enumerate(lower, 1) if L is not None}
@@ -77,7 +87,8 @@ def share_out(
         share = cap if prices * cap <= room else room / prices
     certified, played = ([Fraction(0)] * (len(lower) + 1) for _ in range(2))
     for i in others:
-        # Where the baseline is not certified but candidate i is, any share but the whole is trusted: the plan says so.
+        # Where the baseline is not certified but candidate i is, any share but the whole is
+        # trusted: the plan says so.
         certified[i] = cap if room < 0 and bound[i] >= level else share
         played[i] = on_grid(stage(i, certified[i]))
     played[anchor] = 1 - sum(played, Fraction(0))
@@ -89,17 +100,25 @@ def on_grid(share: Fraction) -> Fraction:
     return Fraction(int(share * GRID), GRID)
 
 
-def keeps(base: Fraction, level: Fraction, lower: Sequence[Fraction | None], shares: Sequence[Fraction]) -> bool:
-    """Do these shares keep the floor for certain? A candidate without a bound must have no share."""
+def keeps(
+    base: Fraction, level: Fraction, lower: Sequence[Fraction | None], shares: Sequence[Fraction]
+) -> bool:
+    """Do these shares keep the floor for certain? A candidate without a bound must have no
+    share.
+    """
     values = [base, *lower]
-    worth = sum((w * v for w, v in zip(shares, values, strict=True) if w and v is not None), Fraction(0))
+    worth = sum(
+        (w * v for w, v in zip(shares, values, strict=True) if w and v is not None), Fraction(0)
+    )
     return worth >= level and all(v is not None for w, v in zip(shares, values, strict=True) if w)
 
 
 def stage_below(stages: Sequence[tuple[float, int]], share: Fraction, settled: int) -> Fraction:
-    """Return the largest stage at or below a certified share; below the first stage the share itself.
+    """Return the largest stage at or below a certified share; below the first stage the share
+    itself.
 
-    A stage may need a number of settled episodes of its candidate: without them those before it are played.
+    A stage may need a number of settled episodes of its candidate: without them those before it are
+    played.
     """
     if not stages:
         return share

@@ -1,4 +1,6 @@
-"""The file of a guard's state: its tickets, the baseline's logged returns, and who was admitted when. No pickle."""
+"""The file of a guard's state: its tickets, the baseline's logged returns, and who was admitted
+when. No pickle.
+"""
 
 import json
 from dataclasses import replace
@@ -33,7 +35,9 @@ def state_arrays(state: GuardState) -> dict[str, Any]:
         "alarm": state.alarm,
         "logged": 0 if logged is None else logged.heard,
         "missing": 0 if logged is None else logged.missing,
-        "policies": [[p.name, p.fingerprint, p.admitted, p.withdrawn, p.reason] for p in state.policies],
+        "policies": [
+            [p.name, p.fingerprint, p.admitted, p.withdrawn, p.reason] for p in state.policies
+        ],
     }
     return {
         **state.tickets.columns._asdict(),
@@ -50,7 +54,9 @@ def read_state(path: str | Path, guard: str, low: float, high: float) -> GuardSt
     return state_from(path, arrays, guard, low, high)
 
 
-def state_from(path: str | Path, arrays: dict[str, AnyArray], guard: str, low: float, high: float) -> GuardState:
+def state_from(
+    path: str | Path, arrays: dict[str, AnyArray], guard: str, low: float, high: float
+) -> GuardState:
     """Return the state that is stored in these arrays of a file."""
     try:
         about = strict_json(str(arrays["about_guard"]))
@@ -68,31 +74,53 @@ def state_from(path: str | Path, arrays: dict[str, AnyArray], guard: str, low: f
     return state
 
 
-def _state(about: dict[str, Any], columns: Columns, logged: Ints, low: float, high: float) -> GuardState:
+def _state(
+    about: dict[str, Any], columns: Columns, logged: Ints, low: float, high: float
+) -> GuardState:
     """Return the state, or raise ValueError if these cannot be of one."""
     names = about["policies"]
     policy, code, ret, _ = columns
     _require(len({name[0] for name in names}) == len(names) > 0, "two policies of one name")
-    _require(names[0][2:4] == [0, None] and isinstance(about["alarm"], str), "no baseline, or no text of an alarm")
-    numbers = [about["logged"], about["missing"], *(name[2] for name in names), *(name[3] or 0 for name in names)]
-    _require(all(type(number) is int and 0 <= number < MOST for number in numbers), "a number that counts nothing")
+    _require(
+        names[0][2:4] == [0, None] and isinstance(about["alarm"], str),
+        "no baseline, or no text of an alarm",
+    )
+    numbers = [
+        about["logged"],
+        about["missing"],
+        *(name[2] for name in names),
+        *(name[3] or 0 for name in names),
+    ]
+    _require(
+        all(type(number) is int and 0 <= number < MOST for number in numbers),
+        "a number that counts nothing",
+    )
     admissions = [name[2] for name in names]
     _require(admissions == sorted(admissions), "policies are not in the order of their admission")
     shown = [(column.ndim, len(column), column.dtype.str) for column in columns]
     wanted = [(1, len(policy), kind) for kind in ("<i8", "<i8", "<f8", "<i8")]
     _require(shown == wanted, "columns of tickets differ in length, or have other types")
-    _require(logged.shape == (PLACES,) and logged.dtype == np.int64, "logged returns are not spread over nodes")
     _require(
-        bool(((logged >= 0) & (logged < MOST * EPISODE)).all()) and sum(logged.tolist()) == about["logged"] * EPISODE,
+        logged.shape == (PLACES,) and logged.dtype == np.int64,
+        "logged returns are not spread over nodes",
+    )
+    _require(
+        bool(((logged >= 0) & (logged < MOST * EPISODE)).all())
+        and sum(logged.tolist()) == about["logged"] * EPISODE,
         "logged returns are lost",
     )
     _require(bool(((policy >= 0) & (policy < len(names))).all()), "a ticket of nobody")
     known = code != OPEN
     node, above = code[known] // STEP, code[known] % STEP
-    _require(bool(((node >= 0) & (node < OUTSIDE - 1) & (above <= EPISODE)).all()), "a return at no node")
+    _require(
+        bool(((node >= 0) & (node < OUTSIDE - 1) & (above <= EPISODE)).all()), "a return at no node"
+    )
     nodes = np.array(NODES) / FINE
     near = nodes[node] + (nodes[node + 1] - nodes[node]) * (above / EPISODE)
-    _require(bool((np.abs(near - (ret[known] - low) / (high - low)) < 1e-6).all()), "a return at another node")
+    _require(
+        bool((np.abs(near - (ret[known] - low) / (high - low)) < 1e-6).all()),
+        "a return at another node",
+    )
     _require(bool(np.isnan(ret[~known]).all()), "a return of an open ticket")
     records = []
     for p, (name, fingerprint, admitted, withdrawn, reason) in enumerate(names):
@@ -102,28 +130,59 @@ def _state(about: dict[str, Any], columns: Columns, logged: Ints, low: float, hi
         np.add.at(settled, node[mine[known]] + 1, above[mine[known]])
         heard = int((mine & known).sum())
         last = len(policy) if withdrawn is None else withdrawn
-        _require(0 <= admitted <= last <= len(policy), "a policy was withdrawn before it was admitted")
-        first = int(np.argmax(mine)) if mine.any() else admitted
-        _require(admitted <= first and not mine[last:].any(), "a ticket of a policy that was not admitted")
-        _require(all(isinstance(text, str) for text in (name, reason, fingerprint or "")), "a name that is no text")
-        records.append(
-            PolicyRecord(name, fingerprint, admitted, withdrawn, reason, settled, heard, int(mine.sum()) - heard)
+        _require(
+            0 <= admitted <= last <= len(policy), "a policy was withdrawn before it was admitted"
         )
-    before = PolicyRecord(names[0][0], names[0][1], 0, None, "", logged, about["logged"], 0, about["missing"])
+        first = int(np.argmax(mine)) if mine.any() else admitted
+        _require(
+            admitted <= first and not mine[last:].any(),
+            "a ticket of a policy that was not admitted",
+        )
+        _require(
+            all(isinstance(text, str) for text in (name, reason, fingerprint or "")),
+            "a name that is no text",
+        )
+        records.append(
+            PolicyRecord(
+                name,
+                fingerprint,
+                admitted,
+                withdrawn,
+                reason,
+                settled,
+                heard,
+                int(mine.sum()) - heard,
+            )
+        )
+    before = PolicyRecord(
+        names[0][0], names[0][1], 0, None, "", logged, about["logged"], 0, about["missing"]
+    )
     b = records[0]
-    records[0] = replace(b, settled=b.settled + logged, heard=b.heard + before.heard, missing=before.missing)
+    records[0] = replace(
+        b, settled=b.settled + logged, heard=b.heard + before.heard, missing=before.missing
+    )
     run = about["run"]
     _require(isinstance(run, str), "a run that is no text")
-    return GuardState(about["guard"], tuple(records), Tickets.of(columns), before, about["alarm"], run)
+    return GuardState(
+        about["guard"], tuple(records), Tickets.of(columns), before, about["alarm"], run
+    )
 
 
 def _with_proofs(state: GuardState, proved: Floats, proved_by: Ints) -> GuardState:
     """Return the state that remembers these bounds; whether they hold is for the guard to say."""
-    _require(proved.shape == proved_by.shape == (len(state.policies), 2), "bounds of other policies")
+    _require(
+        proved.shape == proved_by.shape == (len(state.policies), 2), "bounds of other policies"
+    )
     _require(proved.dtype == np.float64 and proved_by.dtype == np.int64, "bounds of other types")
-    _require(bool((np.isfinite(proved) & (proved >= 0.0)).all()), "bounds that are no numbers, or below nothing")
+    _require(
+        bool((np.isfinite(proved) & (proved >= 0.0)).all()),
+        "bounds that are no numbers, or below nothing",
+    )
     rows = zip(state.policies, proved.tolist(), proved_by.tolist(), strict=True)
-    policies = [p.with_proofs(*(Proved(v, n) for v, n in zip(values, by, strict=True))) for p, values, by in rows]
+    policies = [
+        p.with_proofs(*(Proved(v, n) for v, n in zip(values, by, strict=True)))
+        for p, values, by in rows
+    ]
     return replace(state, policies=tuple(policies))
 
 

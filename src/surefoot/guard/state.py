@@ -1,4 +1,5 @@
-"""The state of a guard, a plain value: every ticket in dispatch order, what policies were paid, who was admitted when.
+"""The state of a guard, a plain value: every ticket in dispatch order, what policies were paid, who
+was admitted when.
 
 A new state shares with the one before it all but what changed: tickets are kept in chunks.
 """
@@ -26,7 +27,9 @@ class Ticket(NamedTuple):
     number: int
     policy: str  # who plays the episode
     guard: str  # the fingerprint of the guard
-    mark: str  # a digest of all draws up to this one, with their coins: a ticket of another run has another one
+    # a digest of all draws up to this one, with their coins: a ticket of another run has another
+    # one
+    mark: str
 
 
 class Columns(NamedTuple):
@@ -40,7 +43,9 @@ class Columns(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tickets:
-    """All tickets in dispatch order. `drawn` and `settled` return the next value; the former one stays as it is."""
+    """All tickets in dispatch order. `drawn` and `settled` return the next value; the former one
+    stays as it is.
+    """
 
     chunks: tuple[AnyArray, ...] = ()
     n: int = 0
@@ -76,7 +81,9 @@ class Tickets:
         return Tickets((*(self.chunks[:-1] if place else self.chunks), chunk), self.n + 1)
 
     def follow(self, before: "Tickets") -> bool:
-        """Are these the tickets `before`, some of the open ones settled since, and maybe more? Shared chunks are."""
+        """Are these the tickets `before`, some of the open ones settled since, and maybe more?
+        Shared chunks are.
+        """
         left = before.n
         for then, now in zip(before.chunks, self.chunks, strict=False):
             if then is not now:
@@ -97,9 +104,13 @@ class Tickets:
 
 
 class Proved(NamedTuple):
-    """A bound that was proved, as a part of the range of returns, and by how many tickets (logged returns first)."""
+    """A bound that was proved, as a part of the range of returns, and by how many tickets
+    (logged returns first).
+    """
 
-    value: float = 0.0  # of a lower bound the value, of an upper one what is missing to the highest return
+    value: float = (
+        0.0  # of a lower bound the value, of an upper one what is missing to the highest return
+    )
     tickets: int = 0
 
 
@@ -115,11 +126,15 @@ class PolicyRecord:
     admitted: int  # the number of the first ticket that it could have
     withdrawn: int | None = None  # the number of the first ticket that it could not have any more
     reason: str = ""  # why it was withdrawn
-    settled: Ints = field(default_factory=lambda: np.zeros(PLACES, dtype=np.int64))  # returns spread over the nodes
+    settled: Ints = field(
+        default_factory=lambda: np.zeros(PLACES, dtype=np.int64)
+    )  # returns spread over the nodes
     heard: int = 0  # how many returns these are
     unheard: int = 0  # tickets without a return
     missing: int = 0  # returns that a log lacks
-    lower: Proved = NOTHING  # the best bounds of the plans that were played: they hold for all times at once
+    lower: Proved = (
+        NOTHING  # the best bounds of the plans that were played: they hold for all times at once
+    )
     upper: Proved = NOTHING
 
     @property
@@ -129,7 +144,11 @@ class PolicyRecord:
 
     def follows(self, before: "PolicyRecord") -> bool:
         """Can this be the same policy as `before`, at the same time or later?"""
-        same = (self.name, self.fingerprint, self.admitted) == (before.name, before.fingerprint, before.admitted)
+        same = (self.name, self.fingerprint, self.admitted) == (
+            before.name,
+            before.fingerprint,
+            before.admitted,
+        )
         return same and before.withdrawn in (None, self.withdrawn)
 
     def with_return(self, code: int) -> "PolicyRecord":
@@ -141,7 +160,9 @@ class PolicyRecord:
         return replace(self, settled=settled, heard=self.heard + 1, unheard=self.unheard - 1)
 
     def with_proofs(self, lower: Proved, upper: Proved) -> "PolicyRecord":
-        """Return the record that remembers these bounds, where they are better than those before."""
+        """Return the record that remembers these bounds, where they are better than those
+        before.
+        """
         return replace(self, lower=max(self.lower, lower), upper=max(self.upper, upper))
 
 
@@ -150,10 +171,14 @@ NOBODY = PolicyRecord("", None, 0)
 
 @dataclass(frozen=True, eq=False)
 class GuardState:
-    """What a guard knows: a value that never changes. The methods of `sf.Guard` return the next one."""
+    """What a guard knows: a value that never changes. The methods of `sf.Guard` return the next
+    one.
+    """
 
     guard: str  # the fingerprint of the guard that it belongs to
-    policies: tuple[PolicyRecord, ...]  # the baseline first, then candidates in the order in which they were admitted
+    policies: tuple[
+        PolicyRecord, ...
+    ]  # the baseline first, then candidates in the order in which they were admitted
     tickets: Tickets = Tickets()
     logged: PolicyRecord | None = None  # what was known of the baseline before the first ticket
     alarm: str = ""  # why the guard is frozen to its baseline; empty: it is not
@@ -163,13 +188,17 @@ class GuardState:
         names = ", ".join(policy.name for policy in self.policies[1:])
         alarm = ", ALARM" if self.alarm else ""
         tickets = f"{self.tickets.n:,} ticket{'' if self.tickets.n == 1 else 's'}"
-        return f"GuardState({tickets}, {self.open_tickets:,} open, candidates: {names or 'none'}{alarm})"
+        return (
+            f"GuardState({tickets}, {self.open_tickets:,} open, candidates: "
+            f"{names or 'none'}{alarm})"
+        )
 
     def __eq__(self, other: object) -> bool:
         """Was the same drawn, paid and proved? Equal states plan alike.
 
-        The name of the run and the marks of tickets are left out: a simulation has none, and a run that is repeated
-        has others. So equal states need not take each other's tickets: `follows` says whether one came after another.
+        The name of the run and the marks of tickets are left out: a simulation has none, and a run
+        that is repeated has others. So equal states need not take each other's tickets: `follows`
+        says whether one came after another.
         """
         if not isinstance(other, GuardState):
             return NotImplemented
@@ -186,7 +215,9 @@ class GuardState:
         return sum(policy.unheard for policy in self.policies)
 
     def unsettled(self, policy: str | None = None) -> tuple[Ticket, ...]:
-        """Return the tickets without a return, in dispatch order: all of them, or those of one policy."""
+        """Return the tickets without a return, in dispatch order: all of them, or those of one
+        policy.
+        """
         found = (self.ticket(int(i)) for i in np.flatnonzero(self.tickets.columns.code == OPEN))
         return tuple(ticket for ticket in found if policy in (None, ticket.policy))
 
@@ -214,7 +245,9 @@ class GuardState:
         return (
             before.guard == self.guard
             and len(before.policies) <= len(self.policies)
-            and all(now.follows(then) for then, now in zip(before.policies, self.policies, strict=False))
+            and all(
+                now.follows(then) for then, now in zip(before.policies, self.policies, strict=False)
+            )
             and logged[0].missing == logged[1].missing
             and np.array_equal(logged[0].settled, logged[1].settled)
             and before.alarm in ("", self.alarm)
@@ -224,7 +257,9 @@ class GuardState:
     def next_mark(self, p: int, coin: float) -> int:
         """Return the mark of the next ticket, if it is of policy p and was drawn with this coin."""
         n = self.tickets.n
-        draw = json.dumps([self.run, n, self.policies[p].name, self.tickets.mark(n - 1), coin.hex()])
+        draw = json.dumps(
+            [self.run, n, self.policies[p].name, self.tickets.mark(n - 1), coin.hex()]
+        )
         return int.from_bytes(hashlib.sha256(draw.encode()).digest()[:8], signed=True)
 
     def ticket(self, number: int) -> Ticket:

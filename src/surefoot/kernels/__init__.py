@@ -1,7 +1,8 @@
-"""Compiled kernels: arrays in, arrays out. They load on first use, because importing numba takes longer than the rest.
+"""Compiled kernels: arrays in, arrays out. They load on first use, because importing numba takes
+longer than the rest.
 
-`kernels.run_episodes(...)` works directly: the module behind a name of the stub beside this file is imported when the
-name is first read.
+`kernels.run_episodes(...)` works directly: the module behind a name of the stub beside this file is
+imported when the name is first read.
 """
 
 import lazy_loader

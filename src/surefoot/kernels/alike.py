@@ -1,7 +1,8 @@
-"""Are the steps that share counts alike? The evidence against it (what it rests on: bounds/alike.py).
+"""Are the steps that share counts alike? The evidence against it (what it rests on:
+bounds/alike.py).
 
-Numbers of visits and outcomes are floats: sums of rewards in [0, 1] need not be whole. Logarithms are good to about
-1e-9 after 10^7 visits, which is far less than a check needs.
+Numbers of visits and outcomes are floats: sums of rewards in [0, 1] need not be whole. Logarithms
+are good to about 1e-9 after 10^7 visits, which is far less than a check needs.
 """
 
 import math
@@ -12,7 +13,9 @@ from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.kernels.jit import compiled
 
 LOG_PI = math.log(math.pi)
-SMALL = 1024  # of whole numbers below, the logarithms of Gamma are kept: they are asked for most often
+SMALL = (
+    1024  # of whole numbers below, the logarithms of Gamma are kept: they are asked for most often
+)
 GAMMA_HALF = np.array([math.lgamma(k + 0.5) for k in range(SMALL)])
 GAMMA_ONE = np.array([math.lgamma(k + 1.0) for k in range(SMALL)])
 
@@ -40,14 +43,17 @@ def log_largest_likelihood(k: float, n: float) -> float:
 
 @compiled
 def log_against(k: float, n: float, all_k: float, all_n: float) -> float:
-    """log KT(group 1) KT(group 2) / [p^n_i (1-p)^(n - n_i)], of k of n in group 1, and all_k of all_n in both."""
+    """log KT(group 1) KT(group 2) / [p^n_i (1-p)^(n - n_i)], of k of n in group 1, and all_k of
+    all_n in both.
+    """
     return log_kt(k, n) + log_kt(all_k - k, all_n - n) - log_largest_likelihood(all_k, all_n)
 
 
 @compiled
 def log_mean_over_splits(k: Floats, n: Floats) -> float:
-    """log of the mean over splits m, for the outcomes k of n at each step. The splits: the first c steps against the
-    others, and each step against the others."""
+    """log of the mean over splits m, for the outcomes k of n at each step. The splits: the first c
+    steps against the others, and each step against the others.
+    """
     T = k.shape[0]
     all_k, all_n = 0.0, 0.0
     for h in range(T):
@@ -79,9 +85,13 @@ def log_sum(x: float, y: float) -> float:
 
 
 @compiled
-def log_evidence(n_hzs: Ints, n_hz: Ints, x_hz: Floats, learnt: Bools, log_E: Floats, scratch: Floats) -> None:
-    """Write log E_z of every pair z: the mean over next states; where rewards are learnt, half of it is that of the
-    rewards (the coin's). n_hzs has a step less than n_hz: no next state of the last step is counted."""
+def log_evidence(
+    n_hzs: Ints, n_hz: Ints, x_hz: Floats, learnt: Bools, log_E: Floats, scratch: Floats
+) -> None:
+    """Write log E_z of every pair z: the mean over next states; where rewards are learnt, half of
+    it is that of the rewards (the coin's). n_hzs has a step less than n_hz: no next state of the
+    last step is counted.
+    """
     T, Z, S = n_hzs.shape
     H = n_hz.shape[0]
     k, n = scratch[0], scratch[1]
@@ -107,7 +117,9 @@ def log_evidence(n_hzs: Ints, n_hz: Ints, x_hz: Floats, learnt: Bools, log_E: Fl
                     unseen += 1
             if unseen > 0:
                 k[:] = 0.0
-                transitions = log_sum(transitions, math.log(unseen) + log_mean_over_splits(k[:T], n[:T]))
+                transitions = log_sum(
+                    transitions, math.log(unseen) + log_mean_over_splits(k[:T], n[:T])
+                )
             log_E[z] = transitions - math.log(S)
         if learnt[z]:
             log_E[z] = log_sum(log_E[z], rewards) - math.log(2.0)

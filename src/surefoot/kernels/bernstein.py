@@ -10,7 +10,9 @@ from surefoot.kernels.jit import compiled
 
 
 class Estimate(NamedTuple):
-    """What these bounds read of the data. Rows: one per step, or one for all steps when counts are pooled."""
+    """What these bounds read of the data. Rows: one per step, or one for all steps when counts
+    are pooled.
+    """
 
     n_sas: Ints  # (rows, S*A, S)
     n_sa: Ints  # (rows, S*A)
@@ -25,12 +27,16 @@ class Estimate(NamedTuple):
     log_union: float  # log(SAH / delta'): fixed before the data
     scale: float  # of beta and beta*: 1.0 is the paper; anything else is NOT CERTIFIED
     tie: float  # upper values closer than this tie; the first action wins
-    margin: float  # of a backup: 0; the formula is the paper's, and a margin for rounding is taken off at the start
+    # of a backup: 0; the formula is the paper's, and a margin for rounding is taken off at the
+    # start
+    margin: float
 
 
 @compiled
 def refresh_bernstein(estimate: Estimate, row: int, pair: int) -> None:
-    """Recompute P_hat, beta/n and beta*/n of one pair from its counts (Eq. p; beta and beta* of the notation table)."""
+    """Recompute P_hat, beta/n and beta*/n of one pair from its counts (Eq. p; beta and beta* of
+    the notation table).
+    """
     S = estimate.n_sas.shape[2]
     n = estimate.n_sa[row, pair]
     estimate.n_fresh[row, pair] = estimate.played[row, pair]
@@ -61,10 +67,12 @@ def q_bernstein(
     wanted: int,
     pi: Floats,
 ) -> None:
-    """Write Q_up into scratch[0] and Q_low into scratch[1] for the pairs lo <= i < hi of one step (Eq. ucbQ, lcbQ).
+    """Write Q_up into scratch[0] and Q_low into scratch[1] for the pairs lo <= i < hi of one step
+    (Eq. ucbQ, lcbQ).
 
-    An empty V_up stands for V_{H+1} = 0: nothing to sum. Whatever is wanted, both are computed, because the lower bound
-    depends on V_up; and of all pairs, several at a time, because to look which ones `pi` plays would take longer.
+    An empty V_up stands for V_{H+1} = 0: nothing to sum. Whatever is wanted, both are computed,
+    because the lower bound depends on V_up; and of all pairs, several at a time, because to look
+    which ones `pi` plays would take longer.
     """
     P_hat = estimate.P_hat[row]
     m = hi - lo
@@ -106,8 +114,9 @@ def q_bernstein(
 
 
 def estimate_from(n_sas: Ints, played: Ints, r: Floats, log_union: float, scale: float) -> Estimate:
-    """The estimate for the counts n_sas (rows, S, A, S), and `played` (rows, S, A), whose memory it shares;
-    `refresh_all` fills it."""
+    """The estimate for the counts n_sas (rows, S, A, S), and `played` (rows, S, A), whose memory it
+    shares; `refresh_all` fills it.
+    """
     rows, S, A, _ = n_sas.shape
     return Estimate(
         n_sas=n_sas.reshape(rows, S * A, S),

@@ -1,7 +1,8 @@
-"""Bounds of the mean of an unknown reward by a coin and by bets (the formula and its proof: bounds/bets.py).
+"""Bounds of the mean of an unknown reward by a coin and by bets (the formula and its proof:
+bounds/bets.py).
 
-Only the side on which an m is tested matters: what is computed of the average is rounded down, so an m that reaches
-1/delta_0 here does so exactly. How m is found does not matter.
+Only the side on which an m is tested matters: what is computed of the average is rounded down, so
+an m that reaches 1/delta_0 here does so exactly. How m is found does not matter.
 """
 
 import math
@@ -9,7 +10,8 @@ import math
 from surefoot.base.bets import COIN, COSTS, STAKES, WEIGHTS
 from surefoot.kernels.jit import compiled
 
-SLACK = 2.0**-48  # of everything summed: more than the rounding errors of lgamma, logarithms, exponentials and sums
+# of everything summed: more than the rounding errors of lgamma, logarithms, exponentials and sums
+SLACK = 2.0**-48
 LOG_COIN, LOG_WEIGHTS = math.log(COIN), tuple(math.log(weight) for weight in WEIGHTS)
 PEAKS = tuple(theta / (2.0 * cost) + 1.0 for theta, cost in zip(STAKES, COSTS, strict=True))
 J = len(STAKES)
@@ -19,7 +21,9 @@ CLOSE = 1e-12  # how near both ends of the bracket are when the search ends
 
 @compiled
 def log_mixture(n: float, x: float) -> float:
-    """log of the Dirichlet(1/2, 1/2) mixture's likelihood of n - x tails and x heads, whole or not; rounded down."""
+    """log of the Dirichlet(1/2, 1/2) mixture's likelihood of n - x tails and x heads, whole or
+    not; rounded down.
+    """
     heads, tails, either = math.lgamma(x + 0.5), math.lgamma(n - x + 0.5), math.lgamma(n + 1.0)
     size = 2.0 + abs(heads) + abs(tails) + either
     return heads + tails - math.log(math.pi) - either - SLACK * size
@@ -50,9 +54,11 @@ def log_average(m: float, n: float, x: float, z: float, log_m: float) -> float:
 
 @compiled
 def average_lower(n: float, x: float, z: float, log_inverse: float) -> float:
-    """The largest m <= x/n that is found whose average reaches exp(log_inverse); 0 where there is none.
+    """The largest m <= x/n that is found whose average reaches exp(log_inverse); 0 where there is
+    none.
 
-    A bracket by halving, then false positions in it, of which those that stay at one end are moved (Illinois).
+    A bracket by halving, then false positions in it, of which those that stay at one end are moved
+    (Illinois).
     """
     if x <= 0.0:
         return 0.0
@@ -90,8 +96,10 @@ def average_lower(n: float, x: float, z: float, log_inverse: float) -> float:
 def average_bounds(
     n: float, x: float, z: float, log_inverse: float, scale: float, margin: float
 ) -> tuple[float, float]:
-    """Lower and upper bound, for all n at once, of the mean of [0, 1]-valued rewards: x is their sum, z that of
-    x (1 - x). A `scale` of the squared distances from x/n other than 1 is NOT CERTIFIED."""
+    """Lower and upper bound, for all n at once, of the mean of [0, 1]-valued rewards: x is their
+    sum, z that of x (1 - x). A `scale` of the squared distances from x/n other than 1 is NOT
+    CERTIFIED.
+    """
     if n <= 0.0:
         return 0.0, 1.0
     heads = min(max(x, 0.0), n)

@@ -1,8 +1,8 @@
 """The lower values of all candidates of a plan; over lists, of those that may be chosen.
 
-A plan plays the first candidate at or above the floor, mixed with its bolder neighbour. Of the splices between pi_bar
-and pi_b, all others need not be bounded, if it is known that they are below the floor; and one backward pass shows that
-of many at once.
+A plan plays the first candidate at or above the floor, mixed with its bolder neighbour. Of the
+splices between pi_bar and pi_b, all others need not be bounded, if it is known that they are below
+the floor; and one backward pass shows that of many at once.
 """
 
 from surefoot.base.arrays import Floats
@@ -18,12 +18,18 @@ SLACK = 1e-6  # per unit of H: far more than rounding makes of a value
 
 
 def bound_candidates(
-    evidence: Evidence, splices: Splices, start: Start, returns: BaselineReturns, rule: Rule, L: Floats
+    evidence: Evidence,
+    splices: Splices,
+    start: Start,
+    returns: BaselineReturns,
+    rule: Rule,
+    L: Floats,
 ) -> float:
     """Bound the candidates of all states, in L, after anything may have changed. Return the floor.
 
-    Balls over lists bound what may be chosen; the rest of L is 0, which any policy is worth. The paper's lower values
-    depend on upper ones, so no pass bounds many splices at once: with them, as with tables, all are bounded.
+    Balls over lists bound what may be chosen; the rest of L is 0, which any policy is worth. The
+    paper's lower values depend on upper ones, so no pass bounds many splices at once: with them, as
+    with tables, all are bounded.
     """
     if isinstance(evidence, SparseBalls):
         return bound_some(evidence, splices, start, returns, rule, L)
@@ -33,9 +39,16 @@ def bound_candidates(
 
 @compiled
 def bound_some(
-    evidence: Evidence, splices: Splices, start: Start, returns: BaselineReturns, rule: Rule, L: Floats
+    evidence: Evidence,
+    splices: Splices,
+    start: Start,
+    returns: BaselineReturns,
+    rule: Rule,
+    L: Floats,
 ) -> float:
-    """Bound the candidates that may be chosen: pi_bar, the first splice and pi_b, then others as `next_range` asks."""
+    """Bound the candidates that may be chosen: pi_bar, the first splice and pi_b, then others as
+    `next_range` asks.
+    """
     H, S, _ = splices.pi_b.shape
     bound_splices(evidence, splices, splices.h0[:0], 0, S)
     floor = values_of_slots(splices, start, returns, rule, L)
@@ -47,8 +60,12 @@ def bound_some(
 
 
 @compiled
-def values_of_slots(splices: Splices, start: Start, returns: BaselineReturns, rule: Rule, L: Floats) -> float:
-    """Write the lower values of the candidates that have a slot of their own into L, 0 for others; return the floor."""
+def values_of_slots(
+    splices: Splices, start: Start, returns: BaselineReturns, rule: Rule, L: Floats
+) -> float:
+    """Write the lower values of the candidates that have a slot of their own into L, 0 for
+    others; return the floor.
+    """
     slots, last = splices.h0.shape[0], L.shape[0] - 1
     floor = candidate_values(splices, start, returns, rule, L[:slots])
     L[last] = L[slots - 1]
@@ -59,7 +76,9 @@ def values_of_slots(splices: Splices, start: Start, returns: BaselineReturns, ru
 
 @compiled
 def first_range(L: Floats, floor: float) -> tuple[int, int]:
-    """The splices of which a value is needed after those of pi_bar, the first splice and pi_b: all, or (0, 0), none."""
+    """The splices of which a value is needed after those of pi_bar, the first splice and pi_b:
+    all, or (0, 0), none.
+    """
     if L.shape[0] < 4 or L[0] >= floor or L[1] >= floor:
         return 0, 0
     return 2, L.shape[0] - 2
@@ -67,10 +86,12 @@ def first_range(L: Floats, floor: float) -> tuple[int, int]:
 
 @compiled
 def next_range(L: Floats, floor: float, H: int, lo: int, hi: int, value: float) -> tuple[int, int]:
-    """The splices to bound next, after lo..hi turned out to be worth at most `value`; (0, 0): no others are needed.
+    """The splices to bound next, after lo..hi turned out to be worth at most `value`; (0, 0): no
+    others are needed.
 
-    All before lo are below the floor. What is looked for are the first at or above it, and its bolder neighbour, which
-    is bounded last. The value of a single splice, lo = hi, is written into L.
+    All before lo are below the floor. What is looked for are the first at or above it, and its
+    bolder neighbour, which is bounded last. The value of a single splice, lo = hi, is written into
+    L.
     """
     last = L.shape[0] - 2
     if lo == hi:
@@ -87,12 +108,14 @@ def next_range(L: Floats, floor: float, H: int, lo: int, hi: int, value: float) 
 
 @compiled
 def bound_range(evidence: Evidence, splices: Splices, lo: int, hi: int) -> None:
-    """Write lower values into TABLE that are at least those of all splices lo..hi; for lo = hi, its own.
+    """Write lower values into TABLE that are at least those of all splices lo..hi; for lo = hi, its
+    own.
 
         V_most_hi = V_low of pi_bar,
-        V_most_h = the backup of V_most_{h+1} by pi_b, or, from step lo on, V_low of pi_bar if that is larger.
+        V_most_h = the backup of V_most_{h+1} by pi_b, or, from lo on, V_low of pi_bar if larger.
 
-    A splice is pi_b before some step in lo..hi, and pi_bar from it on; and a backup is monotone in lower values.
+    A splice is pi_b before some step in lo..hi, and pi_bar from it on; and a backup is monotone in
+    lower values.
     """
     S = splices.pi_b.shape[1]
     begin_range(splices, hi)
@@ -112,7 +135,9 @@ def begin_range(splices: Splices, hi: int) -> None:
 
 @compiled
 def widen_range(splices: Splices, h: int, lo: int) -> None:
-    """Let TABLE be worth at least what pi_bar is from step h on, if a splice from lo on may begin there."""
+    """Let TABLE be worth at least what pi_bar is from step h on, if a splice from lo on may
+    begin there.
+    """
     if h < lo:
         return
     V_most, V_low = splices.V_low[h, TABLE], splices.V_low[h, 0]

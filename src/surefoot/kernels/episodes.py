@@ -1,7 +1,7 @@
 """The fused loop: plan, draw, count and evaluate exactly, without leaving compiled code.
 
-It draws uniform numbers in the order of the reference loop (the coin if there is one, then action and next state of
-each step) and adds in the same order, so both give the same run to the last bit.
+It draws uniform numbers in the order of the reference loop (the coin if there is one, then action
+and next state of each step) and adds in the same order, so both give the same run to the last bit.
 """
 
 import ctypes
@@ -41,11 +41,14 @@ from surefoot.kernels.worlds import (
 )
 from surefoot.model.count_lists import CountLists
 
-# Indices of LoopState.numbers (is the last episode all that is new since the last plan; the chosen candidate and its
-# exit; what is up to date of the optimistic policy) and of LoopState.values.
+# Indices of LoopState.numbers (is the last episode all that is new since the last plan; the chosen
+# candidate and its exit; what is up to date of the optimistic policy) and of LoopState.values.
 SINGLE, CHOSEN, SOURCE, PI_BAR, NUMBERS = 0, 1, 2, 3, 4
 RHO, VALUE, VALUE_B, VALUE_BAR, VALUES = 0, 1, 2, 3, 4
-WRITTEN, EVALUATED = 1, 2  # LoopState.numbers[PI_BAR]: its probabilities; its exact value, too; 0: neither
+WRITTEN, EVALUATED = (
+    1,
+    2,
+)  # LoopState.numbers[PI_BAR]: its probabilities; its exact value, too; 0: neither
 
 
 class PlanInputs(NamedTuple):
@@ -59,7 +62,9 @@ class PlanInputs(NamedTuple):
 
 
 class LoopState(NamedTuple):
-    """The plan in force. With evidence, tally and the Generator's state it is all that must survive between calls."""
+    """The plan in force. With evidence, tally and the Generator's state it is all that must
+    survive between calls.
+    """
 
     numbers: Ints  # (NUMBERS,)
     values: Floats  # (VALUES,)
@@ -74,7 +79,9 @@ class EpisodeArrays(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Scratch arrays of the fused loop. Nothing in them is read before it is written, except for the last row of V."""
+    """Scratch arrays of the fused loop. Nothing in them is read before it is written, except for
+    the last row of V.
+    """
 
     L: Floats  # (C,) the candidates' lower values
     pi_bar: Floats  # (H, S, A) the optimistic policy as probabilities
@@ -92,8 +99,10 @@ def play(
     uniforms: Uniforms,
     episode: EpisodeArrays,
 ) -> None:
-    """Play one episode of pi. It takes a uniform number for the first state if there are several, then at each step one
-    for the action, one for the next state, and one for the reward if it is random."""
+    """Play one episode of pi. It takes a uniform number for the first state if there are several,
+    then at each step one for the action, one for the next state, and one for the reward if it is
+    random.
+    """
     states, actions, paid = episode.states, episode.actions, episode.paid
     A = pi.shape[2]
     states[0] = draw(world.start, uniform(uniforms) if world.several else 0.0)
@@ -117,8 +126,9 @@ def count(
     A: int,
     episode: EpisodeArrays,
 ) -> None:
-    """Add one episode to the counts. In rows that steps share, the next state of the last step is not counted
-    (evidence/tables.py, `counts_next`)."""
+    """Add one episode to the counts. In rows that steps share, the next state of the last step is
+    not counted (evidence/tables.py, `counts_next`).
+    """
     states, actions, paid = episode.states, episode.actions, episode.paid
     rows, H = n_sa.shape[0], actions.shape[0]
     counted = H if rows == H else H - 1
@@ -155,11 +165,20 @@ def one_hot(actions: Ints, pi: Floats) -> None:
 
 @compiled
 def make_plan(world: World, inputs: PlanInputs, work: Workspace, loop_state: LoopState) -> None:
-    """Bound the candidates, choose, and evaluate exactly what will be played; only what has changed is done again."""
+    """Bound the candidates, choose, and evaluate exactly what will be played; only what has
+    changed is done again.
+    """
     evidence, splices, start, rule = inputs.evidence, inputs.splices, inputs.start, inputs.rule
     pi_b, numbers, values = splices.pi_b, loop_state.numbers, loop_state.values
     H, S, A = pi_b.shape
-    L, pi_bar, mixed, q, V, states = work.L, work.pi_bar, work.mixed, work.q, work.V, work.episode.states
+    L, pi_bar, mixed, q, V, states = (
+        work.L,
+        work.pi_bar,
+        work.mixed,
+        work.q,
+        work.V,
+        work.episode.states,
+    )
     first_lo, first_hi = (start.first, start.first + 1) if start.kind == ONE else (0, S)
     news = states if numbers[SINGLE] else states[:0]
     if numbers[SINGLE]:
@@ -205,7 +224,9 @@ def run_episodes(
     work: Workspace,
     loop_state: LoopState,
 ) -> int:
-    """Play so many more episodes, with a plan before each, as long as counts have room. Return how many were played."""
+    """Play so many more episodes, with a plan before each, as long as counts have room. Return
+    how many were played.
+    """
     evidence, splices, start = inputs.evidence, inputs.splices, inputs.start
     returns, rule = inputs.returns, inputs.rule
     pi_b, numbers, values = splices.pi_b, loop_state.numbers, loop_state.values
@@ -246,13 +267,17 @@ def run_episodes(
 
 
 class ActivePlan(NamedTuple):
-    """A plan in force, of any agent: what is played, what it is worth, and how its episodes are counted."""
+    """A plan in force, of any agent: what is played, what it is worth, and how its episodes are
+    counted.
+    """
 
     first: Floats  # (H, S, A)
     second: Floats  # (H, S, A): with probability rho, by a coin at the start of each episode
     rho: float
     baseline: bool  # is `first` the baseline?
-    entry: int  # what an episode off the baseline adds to the account, in units of 2^-20; -1: there is no account
+    # what an episode off the baseline adds to the account, in units of 2^-20; -1: there is no
+    # account
+    entry: int
     value: float  # the exact value of what is played
     kept: float  # what is compared with the floor: the value, or minus the expected cost
     source: int
@@ -297,8 +322,9 @@ def play_baseline(
     uniforms: Uniforms,
     episode: EpisodeArrays,
 ) -> int:
-    """Play and count so many episodes of the baseline, whose returns are evidence, as long as counts have room. Return
-    how many were played."""
+    """Play and count so many episodes of the baseline, whose returns are evidence, as long as
+    counts have room. Return how many were played.
+    """
     for done in range(episodes):
         if not has_room(arrays.n_sas, pi_b.shape[0]):
             return done
@@ -320,7 +346,9 @@ def play_on(
     uniforms: Uniforms,
     episode: EpisodeArrays,
 ) -> int:
-    """Play this plan for so many episodes, as long as counts have room. Return how many were played."""
+    """Play this plan for so many episodes, as long as counts have room. Return how many were
+    played.
+    """
     A = plan.first.shape[2]
     for done in range(episodes):
         if not has_room(arrays.n_sas, plan.first.shape[0]):
@@ -358,7 +386,9 @@ def known_rewards_from(r: Floats, r_next: Floats | None, unknown: Bools | None) 
 
 
 def uniforms_from(rng: np.random.Generator) -> Uniforms:
-    """The uniform numbers of this Generator, which the caller keeps in memory for as long as they are used."""
+    """The uniform numbers of this Generator, which the caller keeps in memory for as long as
+    they are used.
+    """
     interface = rng.bit_generator.ctypes
     address = ctypes.cast(interface.next_double, ctypes.c_void_p).value
     assert address is not None

@@ -1,7 +1,9 @@
-"""Evidence: what a family of bounds reads of the data. Its type selects the family when a kernel is compiled.
+"""Evidence: what a family of bounds reads of the data. Its type selects the family when a kernel is
+compiled.
 
-`q_bounds` and `refresh_pair` are one name for several kernels; numba picks one by the type of the evidence. So the
-backward pass and the fused loop are written once and compiled once per family, with no flag tested inside.
+`q_bounds` and `refresh_pair` are one name for several kernels; numba picks one by the type of the
+evidence. So the backward pass and the fused loop are written once and compiled once per family,
+with no flag tested inside.
 """
 
 from typing import Any, TypeAlias
@@ -51,10 +53,11 @@ def q_bounds(
     wanted: int,
     pi: Floats,
 ) -> None:
-    """Write Q_up into scratch[0] and Q_low into scratch[1] for the pairs lo <= i < hi of one step, by these bounds.
+    """Write Q_up into scratch[0] and Q_low into scratch[1] for the pairs lo <= i < hi of one step,
+    by these bounds.
 
-    `wanted` is BOTH, LOWER or BEST (kl.py), of the pairs that `pi` (S, A) plays; of all, where it has no rows.
-    `look_ahead` comes before the first pair of a step.
+    `wanted` is BOTH, LOWER or BEST (kl.py), of the pairs that `pi` (S, A) plays; of all, where it
+    has no rows. `look_ahead` comes before the first pair of a step.
     """
     _TABLES[type(evidence)](evidence, row, h, lo, hi, H, V_up, V_low, scratch, wanted, pi)
 

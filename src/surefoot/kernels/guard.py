@@ -1,7 +1,8 @@
-"""A guard's bounds and shares, and a simulated guard (the readable versions: guard/evidence.py, guard/ramp.py).
+"""A guard's bounds and shares, and a simulated guard (the readable versions: guard/evidence.py,
+guard/ramp.py).
 
-Tickets are in dispatch order. A ticket's outcome is a code: the node below its return, and how much of an episode
-counts for the node above; OPEN where no return came.
+Tickets are in dispatch order. A ticket's outcome is a code: the node below its return, and how much
+of an episode counts for the node above; OPEN where no return came.
 """
 
 import math
@@ -21,20 +22,27 @@ STEP = 2 * EPISODE  # a code is the node times this, plus what counts for the no
 LAST = len(NODES) - 1
 SPARSER = 16  # of 64 open tickets or more, not every one ends a prefix that is tried
 GROWTH = 256  # a plan is in force until the returns of some policy have grown by 1/256, or by one
-SAFE = 1.0 - 2.0**-40  # of a share: more than the rounding errors of the few operations that lead to it
+SAFE = (
+    1.0 - 2.0**-40
+)  # of a share: more than the rounding errors of the few operations that lead to it
 HAIR = 1e-9  # far more than the rounding errors of a bound
-GRID = 2.0**53  # shares are whole multiples of 2^-53, as uniform numbers are: a coin has exactly its probability
+GRID = (
+    2.0**53
+)  # shares are whole multiples of 2^-53, as uniform numbers are: a coin has exactly its probability
 
 
 class Tickets(NamedTuple):
-    """Whose turn it was, and what came of it, in dispatch order; and what is known of each of P policies."""
+    """Whose turn it was, and what came of it, in dispatch order; and what is known of each of P
+    policies.
+    """
 
     policy: Ints  # (N,)
     code: Ints  # (N,)
     settled: Ints  # (P, PLACES) returns, spread over nodes
     heard: Ints  # (P,) how many returns these are
     unheard: Ints  # (P,) open tickets
-    missing: Ints  # (P,) returns that a log lacks: they come before the first ticket, and never will be known
+    # (P,) returns that a log lacks: they come before the first ticket, and never will be known
+    missing: Ints
 
 
 @compiled
@@ -52,10 +60,13 @@ def next_drop(dropped: int, left: int) -> int:
 
 
 @compiled
-def may_be_better(portfolio: Portfolio, weights: Ints, sign: int, log_inverse: float, best: float) -> bool:
+def may_be_better(
+    portfolio: Portfolio, weights: Ints, sign: int, log_inverse: float, best: float
+) -> bool:
     """Can `mean_lower` of these weights be above `best`? If it is, the answer is yes.
 
-    Asked at `best` itself, less a hair, on the straight lines of `mean_lower`, along which the capital falls.
+    Asked at `best` itself, less a hair, on the straight lines of `mean_lower`, along which the
+    capital falls.
     """
     inverse, first, last = portfolio.inverse, portfolio.scratch[0], portfolio.scratch[1]
     below, above = -1, inverse.shape[0]
@@ -87,11 +98,12 @@ def best_prefix(
     weights: Ints,
     size: Ints,
 ) -> float:
-    """The best bound over prefixes of the tickets of policy p, open ones counted as the worst return for this side.
+    """The best bound over prefixes of the tickets of policy p, open ones counted as the worst
+    return for this side.
 
-    A lower bound of the mean (sign 1), or of one minus the mean (-1), rescaled. Tried are all n tickets and those
-    before an open one, from the end; and `proved` is what earlier prefixes proved. Where a prefix is better, `size[0]`
-    becomes how many tickets of p it has.
+    A lower bound of the mean (sign 1), or of one minus the mean (-1), rescaled. Tried are all n
+    tickets and those before an open one, from the end; and `proved` is what earlier prefixes
+    proved. Where a prefix is better, `size[0]` becomes how many tickets of p it has.
     """
     worst, best = 0 if sign > 0 else LAST, proved
     mine = tickets.heard[p] + tickets.unheard[p]  # the log's returns among them
@@ -132,11 +144,15 @@ class Comparison(NamedTuple):
 
 
 @compiled
-def compared(portfolio: Portfolio, how: Comparison, b: Ints, c: Ints, best: float, hint: Floats) -> float:
-    """min_k L_k / U_{k+1}, or one plus min_k (L_k - U_{k+1}), rounded down; `best` if that is not better.
+def compared(
+    portfolio: Portfolio, how: Comparison, b: Ints, c: Ints, best: float, hint: Floats
+) -> float:
+    """min_k L_k / U_{k+1}, or one plus min_k (L_k - U_{k+1}), rounded down; `best` if that is not
+    better.
 
-    One rung that is not better is enough. Tried first is the one of the last time, `hint[0]`: it is not better if U is
-    at least `hint[1]`, and L no more than would be enough for that U. Whatever they are, only the time depends on them.
+    One rung that is not better is enough. Tried first is the one of the last time, `hint[0]`: it is
+    not better if U is at least `hint[1]`, and L no more than would be enough for that U. Whatever
+    they are, only the time depends on them.
     """
     first, least, split = int(hint[0]), math.inf, hint[1]
     enough = best * (how.zero + split) - how.zero if how.ratio else best + split - 1.0
@@ -147,7 +163,9 @@ def compared(portfolio: Portfolio, how: Comparison, b: Ints, c: Ints, best: floa
         k = first if step < 0 else step
         upper = 1.0 - max(mean_lower(portfolio, b, -1, how.ladder[k, 0]) - LOST, 0.0)
         lower = mean_lower(portfolio, c, 1, how.ladder[k, 1])
-        found = SAFE * (how.zero + lower) / (how.zero + upper) if how.ratio else SAFE + lower - upper
+        found = (
+            SAFE * (how.zero + lower) / (how.zero + upper) if how.ratio else SAFE + lower - upper
+        )
         if found < least:
             least, hint[0], hint[1] = found, k, upper
         if least <= best:
@@ -172,8 +190,9 @@ def compared_prefix(
 ) -> float:
     """The best comparison over prefixes of all n tickets, in dispatch order.
 
-    Open tickets of the baseline count as the highest return, those of candidate p as the lowest. Tried are all tickets
-    and those before an open one, from the end; `size[0]` becomes how many tickets, of all policies, the best one has.
+    Open tickets of the baseline count as the highest return, those of candidate p as the lowest.
+    Tried are all tickets and those before an open one, from the end; `size[0]` becomes how many
+    tickets, of all policies, the best one has.
     """
     b, c, best = weights[0], weights[1], proved
     for k in range(PLACES):
@@ -224,9 +243,13 @@ class GuardRule(NamedTuple):
 class GuardScratch(NamedTuple):
     """What a plan is computed in."""
 
-    lower: Floats  # (P,) of the mean; for a relative floor, a candidate's comparison with the baseline
+    lower: (
+        Floats  # (P,) of the mean; for a relative floor, a candidate's comparison with the baseline
+    )
     upper: Floats  # (P,)
-    proved: Floats  # (P, 2) the best bounds of earlier plans: lower ones, and of one minus the mean, both from below
+    # (P, 2) the best bounds of earlier plans: lower ones, and of one minus the mean, both from
+    # below
+    proved: Floats
     sizes: Ints  # (P, 2) how many tickets prove them
     weights: Ints  # (2, PLACES)
     hints: Floats  # (P, 2)
@@ -234,7 +257,9 @@ class GuardScratch(NamedTuple):
 
 @compiled
 def stage_below(rule: GuardRule, share: float, heard: int) -> float:
-    """What is played of a certified share: the largest stage at or below it, below the first one the share itself."""
+    """What is played of a certified share: the largest stage at or below it, below the first one
+    the share itself.
+    """
     stages = rule.stages
     if stages.shape[0] == 0:
         return share
@@ -246,8 +271,12 @@ def stage_below(rule: GuardRule, share: float, heard: int) -> float:
 
 
 @compiled
-def choose_shares(rule: GuardRule, tickets: Tickets, active: Ints, lower: Floats, shares: Floats) -> None:
-    """Write the share of each policy's episodes (guard/ramp.py has the rule); none unless active is 1."""
+def choose_shares(
+    rule: GuardRule, tickets: Tickets, active: Ints, lower: Floats, shares: Floats
+) -> None:
+    """Write the share of each policy's episodes (guard/ramp.py has the rule); none unless active
+    is 1.
+    """
     P = active.shape[0]
     base, level = lower[0], rule.floor
     if rule.relative:
@@ -288,22 +317,35 @@ def plan_guard(
     scratch: GuardScratch,
     shares: Floats,
 ) -> None:
-    """Bound every policy from the first n tickets, withdraw (active 2) what is below the floor, choose the shares."""
+    """Bound every policy from the first n tickets, withdraw (active 2) what is below the floor,
+    choose the shares.
+    """
     lower, upper, proved, sizes, weights, hints = scratch
     P, ratio = active.shape[0], rule.relative and not rule.amount > 0.0
     for p in range(P):
         compares = rule.relative and p > 0
         if p == 0 or active[p] == 1:
             for side in range(2):
-                sign, level, size, known = 1 - 2 * side, rule.log_inverse[p, side], sizes[p, side : side + 1], proved[p]
+                sign, level, size, known = (
+                    1 - 2 * side,
+                    rule.log_inverse[p, side],
+                    sizes[p, side : side + 1],
+                    proved[p],
+                )
                 if compares and side == 0:
                     how, hint = Comparison(rule.ladders[p], rule.zero, ratio), hints[p]
-                    known[0] = compared_prefix(portfolio, tickets, n, p, how, known[0], weights, size, hint)
+                    known[0] = compared_prefix(
+                        portfolio, tickets, n, p, how, known[0], weights, size, hint
+                    )
                 else:
-                    known[side] = best_prefix(portfolio, tickets, n, p, sign, level, known[side], weights[0], size)
+                    known[side] = best_prefix(
+                        portfolio, tickets, n, p, sign, level, known[side], weights[0], size
+                    )
         lower[p] = rule.zero + proved[p, 0]
         if compares:
-            lower[p] = max(proved[p, 0], rule.zero / (rule.zero + 1.0)) if ratio else proved[p, 0] - 1.0
+            lower[p] = (
+                max(proved[p, 0], rule.zero / (rule.zero + 1.0)) if ratio else proved[p, 0] - 1.0
+            )
         upper[p] = rule.zero + 1.0 - max(proved[p, 1] - LOST, 0.0)
     least = rule.keep * lower[0] - rule.amount if rule.relative else rule.floor
     for p in range(1, P):
@@ -324,7 +366,9 @@ class Laws(NamedTuple):
 
 
 class Reports(NamedTuple):
-    """Returns on their way: for each episode the last ticket that is reported before it, for each ticket another."""
+    """Returns on their way: for each episode the last ticket that is reported before it, for
+    each ticket another.
+    """
 
     last: Ints  # (N + 1,)
     other: Ints  # (N,)
@@ -346,7 +390,8 @@ class GuardAccount(NamedTuple):
     totals: Ints  # (3,) violations, plans, rows of the trace
     played: Ints  # (P,) episodes of each policy
     adopted: Ints  # (P,) the first episode in which a candidate has all of the coin; -1: none
-    withdrawn: Ints  # (P, 2) the episode in which it was withdrawn, and its episodes before; -1: it was not
+    # (P, 2) the episode in which it was withdrawn, and its episodes before; -1: it was not
+    withdrawn: Ints
     worst: Floats  # (1,) the least value of an episode less the floor
     at: Ints  # (R,) episodes at which shares changed
     trace: Floats  # (R, P) the shares from then on
@@ -379,7 +424,9 @@ def plan_is_due(tickets: Tickets, loop: GuardLoop, t: int) -> bool:
 
 
 @compiled
-def note_plan(laws: Laws, tickets: Tickets, loop: GuardLoop, account: GuardAccount, t: int) -> float:
+def note_plan(
+    laws: Laws, tickets: Tickets, loop: GuardLoop, account: GuardAccount, t: int
+) -> float:
     """Enter a plan into the account, and return its true value."""
     P, row, value = loop.active.shape[0], account.totals[2], 0.0
     changed = row == 0
@@ -403,7 +450,9 @@ def note_plan(laws: Laws, tickets: Tickets, loop: GuardLoop, account: GuardAccou
 
 @compiled
 def toss(shares: Floats, coin: float) -> int:
-    """Return whose episode it is: candidates in their order, then the baseline, as Guard.draw does."""
+    """Return whose episode it is: candidates in their order, then the baseline, as Guard.draw
+    does.
+    """
     for p in range(1, shares.shape[0]):
         if coin < shares[p]:
             return p
@@ -423,7 +472,9 @@ def run_guard(
     account: GuardAccount,
     uniforms: Uniforms,
 ) -> None:
-    """Play every episode: hear what is due, admit, plan if it is time, toss the coin, draw the return."""
+    """Play every episode: hear what is due, admit, plan if it is time, toss the coin, draw the
+    return.
+    """
     N, value = tickets.policy.shape[0], 0.0
     for t in range(N):
         hear(laws, tickets, reports, t)

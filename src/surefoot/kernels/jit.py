@@ -1,4 +1,6 @@
-"""How kernels are compiled: strictly, once, as wholes, and without holding the interpreter's lock."""
+"""How kernels are compiled: strictly, once, as wholes, and without holding the interpreter's
+lock.
+"""
 
 import hashlib
 import re
@@ -15,12 +17,16 @@ from surefoot.model import count_lists
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
-OLDEST_TRIED, NEWEST_TRIED = (0, 61), (0, 68)  # both ends of the versions of numba were tried with wholes
+OLDEST_TRIED, NEWEST_TRIED = (
+    (0, 61),
+    (0, 68),
+)  # both ends of the versions of numba were tried with wholes
 
 
 def as_wholes(version: str) -> bool:
-    """Return whether this version of numba lies between two that were tried. With others each kernel is a unit:
-    slower, the same bits."""
+    """Return whether this version of numba lies between two that were tried. With others each
+    kernel is a unit: slower, the same bits.
+    """
     found = re.match(r"(\d+)\.(\d+)\.", version)
     return found is not None and OLDEST_TRIED <= (int(found[1]), int(found[2])) <= NEWEST_TRIED
 
@@ -34,10 +40,13 @@ if as_wholes(numba.__version__):
     WHOLE |= whole.WHOLE
     PART |= whole.PART
 
-# Kernels inline each other across files, but numba looks for changes in a function's own file only: a changed bound
-# would remain in the old machine code of the loop. So the sources of all kernels are part of every cache key.
+# Kernels inline each other across files, but numba looks for changes in a function's own file only:
+# a changed bound would remain in the old machine code of the loop. So the sources of all kernels
+# are part of every cache key.
 _FILES = [*sorted(Path(__file__).parent.glob("*.py")), Path(count_lists.__file__)]
-_SOURCES = hashlib.sha256(b"".join(path.read_bytes() for path in _FILES) + str(sorted(WHOLE)).encode()).hexdigest()
+_SOURCES = hashlib.sha256(
+    b"".join(path.read_bytes() for path in _FILES) + str(sorted(WHOLE)).encode()
+).hexdigest()
 
 
 class _Cache(FunctionCache):
@@ -49,7 +58,8 @@ class _Cache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the machine code. Where there is none, say that it will be compiled.
 
-        What other sources left there may name types that are no longer where they were: it is dropped.
+        What other sources left there may name types that are no longer where they were: it is
+        dropped.
         """
         try:
             found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
@@ -62,7 +72,9 @@ class _Cache(FunctionCache):
 
 
 class _NoCache(NullCache):
-    """No folder to keep machine code in can be written to (a container without a home): each process compiles."""
+    """No folder to keep machine code in can be written to (a container without a home): each
+    process compiles.
+    """
 
     def load_overload(self, sig: Any, target_context: Any) -> None:
         """Say that it will be compiled."""
@@ -72,13 +84,16 @@ class _NoCache(NullCache):
 def compiled(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """Compile `function` on first use and keep the machine code on disk.
 
-    - Called by Python, it is compiled as a whole (whole.py); called by another kernel, it is a part of that one.
-    - No fastmath: additions keep their order, so a run has the same bits in every loop and on every machine whose
-      C library gives the same logarithms.
-    - `error_model="numpy"` lets x / 0 follow IEEE instead of raising, without which loops do not use SIMD.
-    - `_nrt=False` (see numba.extending.register_jitable) switches off numba's allocator and with it the atomic
-      reference counts around every array argument and slice, which cost more than the arithmetic on small worlds.
-      A kernel that allocates then fails to compile, so callers pass the scratch arrays that kernels work in.
+    - Called by Python, it is compiled as a whole (whole.py); called by another kernel, it is a part
+      of that one.
+    - No fastmath: additions keep their order, so a run has the same bits in every loop and on every
+      machine whose C library gives the same logarithms.
+    - `error_model="numpy"` lets x / 0 follow IEEE instead of raising, without which loops do not
+      use SIMD.
+    - `_nrt=False` (see numba.extending.register_jitable) switches off numba's allocator and with it
+      the atomic reference counts around every array argument and slice, which cost more than the
+      arithmetic on small worlds. A kernel that allocates then fails to compile, so callers pass the
+      scratch arrays that kernels work in.
     """
     dispatcher: Any = numba.njit(**WHOLE)(function)
     if config.DISABLE_JIT:  # type: ignore[attr-defined]

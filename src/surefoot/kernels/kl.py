@@ -1,7 +1,9 @@
-"""KL certificates: the worst and best mean of V over a ball around P_hat that holds P for all counts at once.
+"""KL certificates: the worst and best mean of V over a ball around P_hat that holds P for all
+counts at once.
 
-Both are one-dimensional problems; any point of the search gives a valid bound (weak duality), so stopping early is
-looser, never wrong. The same ball with two outcomes bounds the mean of anything in [0, 1]: rewards and returns.
+Both are one-dimensional problems; any point of the search gives a valid bound (weak duality), so
+stopping early is looser, never wrong. The same ball with two outcomes bounds the mean of anything
+in [0, 1]: rewards and returns.
 """
 
 import math
@@ -15,27 +17,37 @@ from surefoot.kernels.bets import average_bounds
 from surefoot.kernels.jit import compiled
 
 ITERATIONS = 30
-FAR = 500.0  # a radius from which on nothing is proved (exp(-500) of the span, of a part of a visit in a forecast)
-CLOSE = 1e-5  # relative step in t at which to stop: the value is flat there, so its error is about the square of this
-SLACK = 2.0**-52  # of everything summed, for each term of a sum and 8 more: rounding errors of lgamma, log and sums
+# a radius from which on nothing is proved (exp(-500) of the span, of a part of a visit in a
+# forecast)
+FAR = 500.0
+# relative step in t at which to stop: the value is flat there, so its error is about the square of
+# this
+CLOSE = 1e-5
+# of everything summed, for each term of a sum and 8 more: rounding errors of lgamma, log and sums
+SLACK = 2.0**-52
 ROUNDING = 2.0**-52
 LOW, HIGH, LOW_UP, HIGH_UP = 0, 1, 2, 3  # of Balls.ahead
-# What is wanted of a table of Q: both values; the lower ones (and upper ones, where `Balls.uppers` says so); or the
-# upper ones, and of each state the lower one of its best action.
+# What is wanted of a table of Q: both values; the lower ones (and upper ones, where `Balls.uppers`
+# says so); or the upper ones, and of each state the lower one of its best action.
 BOTH, LOWER, BEST = 0, 1, 2
-TERMS, TINY, HUGE = 64, 2.0**-60, 2.0**500  # of the sum over supports: how many, and where terms no longer count
+TERMS, TINY, HUGE = (
+    64,
+    2.0**-60,
+    2.0**500,
+)  # of the sum over supports: how many, and where terms no longer count
 
 
 class Balls(NamedTuple):
     """The balls of all pairs. Rows: one per step, or one for all steps when counts are pooled.
 
-    `succ` lists the possible next states of each pair, `m` how many there are; with nothing known both have a single
-    entry for all pairs. P_hat is in the order of that list.
+    `succ` lists the possible next states of each pair, `m` how many there are; with nothing known
+    both have a single entry for all pairs. P_hat is in the order of that list.
     """
 
     n_sas: Ints  # (rows, S*A, S); expected counts, in a forecast, are floats
     n_sa: Ints  # (rows, S*A)
-    played: Ints  # (rows, S*A): how often each pair was played, at the last step, too; sums of rewards rest on it
+    # (rows, S*A): how often each pair was played, at the last step, too; sums of rewards rest on it
+    played: Ints
     n_fresh: Ints  # (rows, S*A): `played` when the pair was last brought up to date
     P_hat: Floats  # (rows, S*A, S)
     eps: Floats  # (rows, S*A): KL(P_hat, P) <= eps; infinite where n = 0
@@ -43,17 +55,23 @@ class Balls(NamedTuple):
     m: Ints  # (rows or 1, S*A or 1)
     r_low: Floats  # (H or 1, S*A): rewards, or lower bounds of their means
     r_up: Floats  # (H or 1, S*A)
-    r_next: Floats  # (H or 1, S*A, S): rewards that depend on the next state; of size 0 where none do
+    r_next: (
+        Floats  # (H or 1, S*A, S): rewards that depend on the next state; of size 0 where none do
+    )
     x_sa: Ints  # (rows, S*A): sums of rewards; of size 0 where all rewards are known
     z_sa: Ints  # (rows, S*A): sums of x (1 - x) of rewards x; of size 0 likewise
     unknown: Bools  # (rows or 1, S*A); of size 0 likewise
     gathered: Floats  # (S,) scratch for the values of one pair's next states
-    ahead: Floats  # (4,): the lowest and the highest of all lower values of the next step, and of all upper ones
+    # (4,): the lowest and the highest of all lower values of the next step, and of all upper ones
+    ahead: Floats
     log_union: float  # log(1 / delta_0): fixed before the data
-    full_support: bool  # is the mixture Dirichlet(1/2) over all that is possible, and not one over unknown supports?
+    # is the mixture Dirichlet(1/2) over all that is possible, and not one over unknown supports?
+    full_support: bool
     scale: float  # of the radius: 1.0 is proved; anything else is NOT CERTIFIED
     tie: float  # upper values closer than this tie; the first action wins
-    margin: float  # taken off every lower value, added to every upper one: more than all rounding errors of a backup
+    # taken off every lower value, added to every upper one: more than all rounding errors of a
+    # backup
+    margin: float
     uppers: bool  # are upper values of the other candidates needed, too?
 
 
@@ -75,8 +93,9 @@ def log_gamma_ratio(n: float) -> float:
 
 @compiled
 def refresh_kl(balls: Balls, row: int, pair: int) -> None:
-    """Bring eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n, P_hat and the rewards of one pair up
-    to date."""
+    """Bring eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n, P_hat and the
+    rewards of one pair up to date.
+    """
     n = balls.n_sa[row, pair]
     balls.n_fresh[row, pair] = balls.played[row, pair]
     refresh_reward(balls, row, pair)
@@ -89,7 +108,13 @@ def refresh_kl(balls: Balls, row: int, pair: int) -> None:
         balls.eps[row, pair] = math.inf
         return
     balls.eps[row, pair] = balls.scale * mixture_radius(
-        balls.n_sas[row, pair], succ, m, n, balls.full_support, balls.log_union, balls.P_hat[row, pair]
+        balls.n_sas[row, pair],
+        succ,
+        m,
+        n,
+        balls.full_support,
+        balls.log_union,
+        balls.P_hat[row, pair],
     )
 
 
@@ -111,9 +136,11 @@ def refresh_reward(balls: Any, row: int, pair: int) -> None:
 def mixture_radius(
     n_i: Ints, succ: Ints, m: int, n: float, full_support: bool, log_union: float, p_hat: Floats
 ) -> float:
-    """The radius under the mixture over unknown supports, or under Dirichlet(1/2) over the m possible outcomes.
+    """The radius under the mixture over unknown supports, or under Dirichlet(1/2) over the m
+    possible outcomes.
 
-    `succ` begins with the places in n_i of the outcomes, in ascending order: of all m, or of all that were seen.
+    `succ` begins with the places in n_i of the outcomes, in ascending order: of all m, or of all
+    that were seen.
     """
     if full_support:
         return dirichlet_radius(n_i, succ, m, n, log_union, p_hat)
@@ -121,9 +148,12 @@ def mixture_radius(
 
 
 @compiled
-def dirichlet_radius(n_i: Ints, succ: Ints, m: int, n: float, log_union: float, p_hat: Floats) -> float:
-    """The radius eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_m)) / n over m outcomes. It also fills
-    p_hat, of those in `succ`."""
+def dirichlet_radius(
+    n_i: Ints, succ: Ints, m: int, n: float, log_union: float, p_hat: Floats
+) -> float:
+    """The radius eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_m)) / n over m
+    outcomes. It also fills p_hat, of those in `succ`.
+    """
     log_m = math.lgamma(m * 0.5) - math.lgamma(n + m * 0.5)
     log_p = 0.0
     size = log_union + abs(math.lgamma(m * 0.5)) + abs(math.lgamma(n + m * 0.5))
@@ -139,7 +169,9 @@ def dirichlet_radius(n_i: Ints, succ: Ints, m: int, n: float, log_union: float, 
 
 
 @compiled
-def supports_radius(n_i: Ints, succ: Ints, m: int, n: float, log_union: float, p_hat: Floats) -> float:
+def supports_radius(
+    n_i: Ints, succ: Ints, m: int, n: float, log_union: float, p_hat: Floats
+) -> float:
     """The same radius with a mixture over unknown supports, of which d outcomes were seen:
 
     m(n_1..n_m) = sum_{k=d}^{m} w_k C(m-d, k-d) / C(m, k) Gamma(k/2) / Gamma(n + k/2)
@@ -163,10 +195,12 @@ def supports_radius(n_i: Ints, succ: Ints, m: int, n: float, log_union: float, p
 def log_supports(d: int, m: int, n: float) -> tuple[float, float]:
     """The logarithm of sum_{k=d}^{m} T_k, and the size of all that was summed into it, where
 
-        T_k = w_k C(m-d, k-d) / C(m, k) Gamma(k/2) / Gamma(n + k/2),    w_k = 1/(k(k+1)) for k < m, w_m = 1/m.
+        T_k = w_k C(m-d, k-d) / C(m, k) Gamma(k/2) / Gamma(n + k/2),
+        w_k = 1/(k(k+1)) for k < m, w_m = 1/m.
 
-    Up to k = m - 1 the terms are multiples of the first, T_{k+2} / T_k = k^2 (k+1)^2 / ((k+1-d) (k+2-d) (k+3) (2n+k)).
-    The sum ends where they no longer count, or at k = 4d + 64: what is left out makes the ball larger.
+    Up to k = m - 1 the terms are multiples of the first, T_{k+2} / T_k = k^2 (k+1)^2 / ((k+1-d)
+    (k+2-d) (k+3) (2n+k)). The sum ends where they no longer count, or at k = 4d + 64: what is left
+    out makes the ball larger.
     """
     a, x = 0.5 * m, n + 0.5 * m
     last = math.lgamma(a) - math.lgamma(x) - math.log(m)
@@ -176,17 +210,29 @@ def log_supports(d: int, m: int, n: float) -> tuple[float, float]:
     a, x = 0.5 * d, n + 0.5 * d
     sets = math.lgamma(d + 1.0) + math.lgamma(m - d + 1.0) - math.lgamma(m + 1.0)
     first = sets + math.lgamma(a) - math.lgamma(x) - math.log(d * (d + 1.0))
-    size += 2.0 * math.lgamma(m + 1.0) + abs(math.lgamma(a)) + abs(math.lgamma(x)) + math.log(d * (d + 1.0))
-    # Gamma(a + 1/2) Gamma(x) / (Gamma(a) Gamma(x + 1/2)), which is below the root however lgamma was rounded
+    size += (
+        2.0 * math.lgamma(m + 1.0)
+        + abs(math.lgamma(a))
+        + abs(math.lgamma(x))
+        + math.log(d * (d + 1.0))
+    )
+    # Gamma(a + 1/2) Gamma(x) / (Gamma(a) Gamma(x + 1/2)), which is below the root however lgamma
+    # was rounded
     half = math.exp(math.lgamma(a + 0.5) - math.lgamma(a) + math.lgamma(x) - math.lgamma(x + 0.5))
-    term, following, total = 1.0, d * (d + 1.0) / (d + 2.0) * min(half, math.sqrt(a / (x - 0.25))), 0.0
+    term, following, total = (
+        1.0,
+        d * (d + 1.0) / (d + 2.0) * min(half, math.sqrt(a / (x - 0.25))),
+        0.0,
+    )
     for i in range(min(m - d, 3 * d + TERMS)):
         total += term
         size += 1.0
         if term < TINY * total:
             break
         k = float(d + i)
-        ratio = k * k / ((i + 1.0) * (i + 2.0)) * ((k + 1.0) * (k + 1.0) / ((k + 3.0) * (2.0 * n + k)))
+        ratio = (
+            k * k / ((i + 1.0) * (i + 2.0)) * ((k + 1.0) * (k + 1.0) / ((k + 3.0) * (2.0 * n + k)))
+        )
         term, following = following, ratio * term
         if following > HUGE:
             term, following, total = term / HUGE, following / HUGE, total / HUGE
@@ -199,11 +245,13 @@ def log_supports(d: int, m: int, n: float) -> tuple[float, float]:
 
 @compiled
 def worst_mean(p_hat: Floats, V: Floats, m: int, sign: float, eps: float, margin: float) -> float:
-    """min over the ball of sum_i p_i (sign V_i): min V + max over t > 0 of t expm1(-eps + sum p_hat_i log1p(d_i / t)).
+    """min over the ball of sum_i p_i (sign V_i): min V + max over t > 0 of t expm1(-eps + sum
+    p_hat_i log1p(d_i / t)).
 
-    The maximiser solves u(t) + log(1 - w(t)) = 0 with u the exponent and w = sum p_hat_i d_i / (t + d_i), a decreasing
-    function of t: Newton's method in log t, within a bracket. The limit t -> 0 matters when the worst state was never
-    seen. The margin is taken off before clipping at min V, which holds without data: a floor of 0 is still certified.
+    The maximiser solves u(t) + log(1 - w(t)) = 0 with u the exponent and w = sum p_hat_i d_i / (t +
+    d_i), a decreasing function of t: Newton's method in log t, within a bracket. The limit t -> 0
+    matters when the worst state was never seen. The margin is taken off before clipping at min V,
+    which holds without data: a floor of 0 is still certified.
     """
     low, high = extremes(V, m, sign)
     return worst_mean_within(p_hat, V, m, sign, eps, margin, low, high)
@@ -222,9 +270,18 @@ def extremes(V: Floats, m: int, sign: float) -> tuple[float, float]:
 
 @compiled
 def worst_mean_within(
-    p_hat: Floats, V: Floats, m: int, sign: float, eps: float, margin: float, low: float, high: float
+    p_hat: Floats,
+    V: Floats,
+    m: int,
+    sign: float,
+    eps: float,
+    margin: float,
+    low: float,
+    high: float,
 ) -> float:
-    """`worst_mean` where the m values are those of all outcomes that were seen, and sign V of any is in low..high."""
+    """`worst_mean` where the m values are those of all outcomes that were seen, and sign V of
+    any is in low..high.
+    """
     span = high - low
     if not eps < FAR or span <= 0.0:
         return float(low)
@@ -270,12 +327,21 @@ def worst_mean_within(
 
 @compiled
 def worst_mean_at_once(
-    p_hat: Floats, V: Floats, m: int, sign: float, eps: float, margin: float, low: float, high: float
+    p_hat: Floats,
+    V: Floats,
+    m: int,
+    sign: float,
+    eps: float,
+    margin: float,
+    low: float,
+    high: float,
 ) -> float:
-    """`worst_mean_within`, by its limit t -> 0 where that is the largest: min V + exp(-eps + sum p_hat_i log d_i).
+    """`worst_mean_within`, by its limit t -> 0 where that is the largest: min V + exp(-eps + sum
+    p_hat_i log d_i).
 
-    The dual is concave in t, and at 0 its slope has the sign of sum p_hat_i log d_i + log(sum p_hat_i / d_i) - eps.
-    Most pairs end here, as long as their worst next state was never seen. Another t would be looser, never wrong.
+    The dual is concave in t, and at 0 its slope has the sign of sum p_hat_i log d_i + log(sum
+    p_hat_i / d_i) - eps. Most pairs end here, as long as their worst next state was never seen.
+    Another t would be looser, never wrong.
     """
     if not eps < FAR or high - low <= 0.0:
         return float(low)
@@ -283,7 +349,9 @@ def worst_mean_at_once(
     for i in range(m):
         if p_hat[i] > 0.0:
             d = sign * V[i] - low
-            at_zero += p_hat[i] * math.log(d) if d > 0.0 else math.inf  # one that is the worst: there is no limit
+            at_zero += (
+                p_hat[i] * math.log(d) if d > 0.0 else math.inf
+            )  # one that is the worst: there is no limit
             slope += p_hat[i] / d if d > 0.0 else 1.0
     if at_zero + math.log(slope) > 0.0:
         return worst_mean_within(p_hat, V, m, sign, eps, margin, low, high)
@@ -292,7 +360,8 @@ def worst_mean_at_once(
 
 @compiled
 def add(x: float, y: float, sign: float) -> float:
-    """x + y of two numbers >= 0, not above the exact sum (sign 1) or not below it (sign -1); exact where floats can be.
+    """x + y of two numbers >= 0, not above the exact sum (sign 1) or not below it (sign -1); exact
+    where floats can be.
 
     The rounding error of a sum is itself a float (Knuth): it says which way the sum was rounded.
     """
@@ -304,7 +373,9 @@ def add(x: float, y: float, sign: float) -> float:
 
 @compiled
 def look_ahead_balls(balls: Any, V_up: Floats, V_low: Floats) -> None:
-    """Find the lowest and the highest of the next step's values. Empty ones stand for V_{H+1} = 0."""
+    """Find the lowest and the highest of the next step's values. Empty ones stand for V_{H+1} =
+    0.
+    """
     ahead = balls.ahead
     ahead[:] = 0.0
     if V_low.shape[0] > 0:
@@ -331,11 +402,12 @@ def q_kl(
     wanted: int,
     pi: Floats,
 ) -> None:
-    """Write Q_up = r + max over the ball of p V_up into scratch[0], Q_low = r + min of p V_low into scratch[1], after
-    `look_ahead` at the same values.
+    """Write Q_up = r + max over the ball of p V_up into scratch[0], Q_low = r + min of p V_low into
+    scratch[1], after `look_ahead` at the same values.
 
-    `pi` (S, A) is the policy of which they are wanted: other actions' are left 0. With no rows: all are.
-    Rewards that depend on the next state go inside the ball. An empty V_up stands for V_{H+1} = 0.
+    `pi` (S, A) is the policy of which they are wanted: other actions' are left 0. With no rows: all
+    are. Rewards that depend on the next state go inside the ball. An empty V_up stands for V_{H+1}
+    = 0.
     """
     Q_up, Q_low = scratch[0], scratch[1]
     ahead = V_up.shape[0] > 0
@@ -353,14 +425,18 @@ def q_kl(
         Q_up[i] = 0.0
         if both and plays(pi, lo + i):
             pair = lo + i
-            Q_up[i] = add(r_up[pair], -worst_of_row(balls, row, h, pair, V_up, -1.0, HIGH_UP, LOW_UP), -1.0)
+            Q_up[i] = add(
+                r_up[pair], -worst_of_row(balls, row, h, pair, V_up, -1.0, HIGH_UP, LOW_UP), -1.0
+            )
     for i in range(hi - lo):
         Q_low[i] = 0.0
         if wanted == BEST and i % A == 0:
             best = i + best_action(Q_up[i : i + A], balls.tie)
         if plays(pi, lo + i) and (wanted != BEST or i == best):
             pair = lo + i
-            Q_low[i] = add(r_low[pair], worst_of_row(balls, row, h, pair, V_low, 1.0, LOW, HIGH), 1.0)
+            Q_low[i] = add(
+                r_low[pair], worst_of_row(balls, row, h, pair, V_low, 1.0, LOW, HIGH), 1.0
+            )
 
 
 @compiled
@@ -380,12 +456,18 @@ def best_action(Q_up: Floats, tie: float) -> int:
 
 
 @compiled
-def worst_of_row(balls: Balls, row: int, h: int, pair: int, V: Floats, sign: float, worst: int, best: int) -> float:
-    """The worst mean of sign V over the ball of one pair. `worst` and `best` are places in `ahead`."""
+def worst_of_row(
+    balls: Balls, row: int, h: int, pair: int, V: Floats, sign: float, worst: int, best: int
+) -> float:
+    """The worst mean of sign V over the ball of one pair. `worst` and `best` are places in
+    `ahead`.
+    """
     some = row % balls.succ.shape[0], pair % balls.succ.shape[1]
     m, succ = balls.m[some], balls.succ[some]
     W, low, high = V, sign * balls.ahead[worst], sign * balls.ahead[best]
-    if balls.succ.shape[1] > 1 or balls.r_next.shape[0] > 0:  # only some states may follow, or they pay differently
+    if (
+        balls.succ.shape[1] > 1 or balls.r_next.shape[0] > 0
+    ):  # only some states may follow, or they pay differently
         gather(balls, h, pair, m, succ, V, sign)
         W = balls.gathered
         low, high = extremes(W, m, sign)
@@ -397,7 +479,9 @@ def worst_of_row(balls: Balls, row: int, h: int, pair: int, V: Floats, sign: flo
 
 @compiled
 def gather(balls: Balls, h: int, pair: int, m: int, succ: Ints, V: Floats, sign: float) -> None:
-    """Write the values of the possible next states of a pair into `gathered`: r(s,a,s') + V(s'), rounded to safety."""
+    """Write the values of the possible next states of a pair into `gathered`: r(s,a,s') + V(s'),
+    rounded to safety.
+    """
     W = balls.gathered
     rows = balls.r_next.shape[0]
     for j in range(m):
@@ -420,8 +504,9 @@ def balls_from(
     margin: float,
     uppers: bool,
 ) -> Balls:
-    """The balls for the counts n_sas (rows, S, A, S), and `played` (rows, S, A), whose memory they share; `refresh_all`
-    fills the other arrays."""
+    """The balls for the counts n_sas (rows, S, A, S), and `played` (rows, S, A), whose memory they
+    share; `refresh_all` fills the other arrays.
+    """
     rows, S, A, _ = n_sas.shape
     after = rewards.by_next
     succ, m = np.arange(S).reshape(1, 1, S), np.full((1, 1), S)
@@ -451,16 +536,22 @@ def balls_from(
 
 
 def reward_fields(rewards: RewardArrays, H: int, rows: int, pairs: int) -> dict[str, Any]:
-    """The fields of Balls, or of SparseBalls, about the rewards of pairs. Sums are the counts' own."""
+    """The fields of Balls, or of SparseBalls, about the rewards of pairs. Sums are the counts'
+    own.
+    """
     known, unknown = rewards.known, rewards.unknown
     r_rows = H if unknown is not None and rows == H else len(known)
-    nothing = np.zeros((0 if unknown is None else rows, 0 if unknown is None else pairs), dtype=np.int64)
+    nothing = np.zeros(
+        (0 if unknown is None else rows, 0 if unknown is None else pairs), dtype=np.int64
+    )
     x_sa, z_sa = (
         nothing.copy() if unknown is None or sums is None else sums.reshape(rows, pairs)
         for sums in (rewards.x_sa, rewards.z_sa)
     )
     return {
-        "r_low": np.array(np.broadcast_to(known, (r_rows, pairs)), order="C"),  # another order would be compiled anew
+        "r_low": np.array(
+            np.broadcast_to(known, (r_rows, pairs)), order="C"
+        ),  # another order would be compiled anew
         "r_up": np.array(np.broadcast_to(known, (r_rows, pairs)), order="C"),
         "x_sa": x_sa,
         "z_sa": z_sa,

@@ -1,4 +1,6 @@
-"""Counts in lists (model/count_lists.py), compiled; one name for counting in a table or in lists, chosen by type."""
+"""Counts in lists (model/count_lists.py), compiled; one name for counting in a table or in
+lists, chosen by type.
+"""
 
 import numpy as np
 from numba.core import types
@@ -37,7 +39,9 @@ def _add_one(store, row, pair, s_next):  # type: ignore[no-untyped-def]
 
 
 def has_room(store: Ints | CountLists, H: int) -> bool:
-    """Can an episode of H steps be counted without a larger arena? A table has room for everything."""
+    """Can an episode of H steps be counted without a larger arena? A table has room for
+    everything.
+    """
     return lists_have_room(store, H) if isinstance(store, CountLists) else True
 
 

@@ -18,17 +18,23 @@ class Rule(NamedTuple):
     floor: float  # -inf: everything is certified, and the optimistic policy is played
     mixes: bool  # False: the first certified candidate is played as it is
     by_coin: bool  # the neighbours are mixed by a coin for the whole episode, not at one step
-    max_loss: float = -1.0  # of a relative floor: which share of the baseline's value may be lost; negative: none
-    offset: float = 0.0  # the user's zero, in units of return: shares are of values in the user's units
+    max_loss: float = (
+        -1.0
+    )  # of a relative floor: which share of the baseline's value may be lost; negative: none
+    offset: float = (
+        0.0  # the user's zero, in units of return: shares are of values in the user's units
+    )
     amount: float = 0.0  # of a relative floor: how much may be lost beside that share
 
 
 @compiled
 def weight(above: float, below: float, floor: float) -> float:
-    """rho = (above - floor) / (above - below), reduced so that (1-rho) above + rho below >= floor holds exactly.
+    """rho = (above - floor) / (above - below), reduced so that (1-rho) above + rho below >= floor
+    holds exactly.
 
-    Without that, the rounding of rho puts the exact mixture below the floor in a third to a half of all cases. Where
-    the neighbours are nearly equal, the weight is 0: the one above the floor is played.
+    Without that, the rounding of rho puts the exact mixture below the floor in a third to a half of
+    all cases. Where the neighbours are nearly equal, the weight is 0: the one above the floor is
+    played.
     """
     apart = above - below
     if not apart > NEARLY_EQUAL:
@@ -40,11 +46,13 @@ def weight(above: float, below: float, floor: float) -> float:
 
 @compiled
 def choose(L: Floats, floor: float, mixes: bool) -> tuple[int, float, bool]:
-    """Which candidate to play, the weight rho of its less conservative neighbour, and whether the floor is reached.
+    """Which candidate to play, the weight rho of its less conservative neighbour, and whether the
+    floor is reached.
 
-    L holds the candidates' lower values, the least conservative first. The first one at or above the floor is taken;
-    its less conservative neighbour is below, and rho = (L[c] - floor) / (L[c] - L[c-1]) puts the mixture of the
-    two AT the floor (Eq. stepmix1; for two candidates it is EpsMix's). If none is certified: the last one, pi_b.
+    L holds the candidates' lower values, the least conservative first. The first one at or above
+    the floor is taken; its less conservative neighbour is below, and rho = (L[c] - floor) / (L[c] -
+    L[c-1]) puts the mixture of the two AT the floor (Eq. stepmix1; for two candidates it is
+    EpsMix's). If none is certified: the last one, pi_b.
     """
     for c in range(L.shape[0]):
         if L[c] >= floor:
@@ -62,14 +70,17 @@ def lower_at_start(start: Start, V_low: Floats) -> float:
 
 
 @compiled
-def candidate_values(splices: Splices, start: Start, returns: BaselineReturns, rule: Rule, L: Floats) -> float:
+def candidate_values(
+    splices: Splices, start: Start, returns: BaselineReturns, rule: Rule, L: Floats
+) -> float:
     """Write the candidates' lower values into L, and return the floor they are compared with.
 
-    The last candidate is pi_b: its own returns, or an earlier certificate, may bound it better than the model does. A
-    floor of (1-a) of what pi_b is worth, U at most, is met by any policy worth (1-a) U, and by a mixture of pi_b with
-    something worth at least x if its weight is at most a U / (U - x): that is `choose` with U in pi_b's place. (In V^b,
-    a V^b / (V^b - x) decreases, so V^b <= U makes it larger.) So is a floor of an amount y below pi_b, with
-    y / (U - x), which decreases in V^b, too.
+    The last candidate is pi_b: its own returns, or an earlier certificate, may bound it better than
+    the model does. A floor of (1-a) of what pi_b is worth, U at most, is met by any policy worth
+    (1-a) U, and by a mixture of pi_b with something worth at least x if its weight is at most a U /
+    (U - x): that is `choose` with U in pi_b's place. (In V^b, a V^b / (V^b - x) decreases, so V^b
+    <= U makes it larger.) So is a floor of an amount y below pi_b, with y / (U - x), which
+    decreases in V^b, too.
     """
     b = L.shape[0] - 1
     for c in range(b + 1):
@@ -88,8 +99,9 @@ def candidate_values(splices: Splices, start: Start, returns: BaselineReturns, r
 
 @compiled
 def exit_taken(h: int, rho: float, H: int) -> int:
-    """Which exit a plan takes: 0 baseline, 1 mixture, 2 optimistic. With h = H and rho = 0 pi_b is played, certified or
-    not."""
+    """Which exit a plan takes: 0 baseline, 1 mixture, 2 optimistic. With h = H and rho = 0 pi_b is
+    played, certified or not.
+    """
     if h == 0:
         return OPTIMISTIC
     return BASELINE if h == H and rho == 0.0 else MIXTURE
@@ -97,7 +109,8 @@ def exit_taken(h: int, rho: float, H: int) -> int:
 
 @compiled
 def mix_splices(pi_b: Floats, pi_bar: Floats, h: int, rho: float, out: Floats) -> None:
-    """Write the step mixture (1-rho) pi^h + rho pi^{h-1} (Eq. stepmix2): pi_b, one mixed row h-1, then pi_bar.
+    """Write the step mixture (1-rho) pi^h + rho pi^{h-1} (Eq. stepmix2): pi_b, one mixed row h-1,
+    then pi_bar.
 
     Equal entries of the mixed row are copied: rounding must not move them.
     """

@@ -1,6 +1,8 @@
-"""Backward passes on all cores: the states of each step in parts, which do not depend on each other.
+"""Backward passes on all cores: the states of each step in parts, which do not depend on each
+other.
 
-Kernels run without the interpreter's lock, so threads of Python are enough. Every number is computed as in one part.
+Kernels run without the interpreter's lock, so threads of Python are enough. Every number is
+computed as in one part.
 """
 
 import os
@@ -30,18 +32,34 @@ def cores() -> int:
 
 
 def bound_in_parts(
-    evidence: Evidence, splices: Splices, start: Start, returns: BaselineReturns, rule: Rule, L: Floats, parts: int
+    evidence: Evidence,
+    splices: Splices,
+    start: Start,
+    returns: BaselineReturns,
+    rule: Rule,
+    L: Floats,
+    parts: int,
 ) -> float:
-    """`bound_candidates` of all states, after anything may have changed, in so many parts. Return the floor."""
+    """`bound_candidates` of all states, after anything may have changed, in so many parts.
+    Return the floor.
+    """
     H, S, _ = splices.pi_b.shape
-    own = [(_own(evidence), splices._replace(scratch=cache_aligned(*splices.scratch.shape))) for _ in range(parts)]
+    own = [
+        (_own(evidence), splices._replace(scratch=cache_aligned(*splices.scratch.shape)))
+        for _ in range(parts)
+    ]
     ends = [S * i // parts for i in range(parts + 1)]
     with ThreadPoolExecutor(parts) as pool:
 
         def bound_step(h: int, slot: int) -> None:
             ahead = S if h < H - 1 else 0
-            look_ahead(evidence, splices.V_up[h + 1, slot, :ahead], splices.V_low[h + 1, slot, :ahead])
-            work = [pool.submit(bound_states, *mine, h, slot, ends[i], ends[i + 1]) for i, mine in enumerate(own)]
+            look_ahead(
+                evidence, splices.V_up[h + 1, slot, :ahead], splices.V_low[h + 1, slot, :ahead]
+            )
+            work = [
+                pool.submit(bound_states, *mine, h, slot, ends[i], ends[i + 1])
+                for i, mine in enumerate(own)
+            ]
             for done in work:
                 done.result()
 
@@ -64,4 +82,5 @@ def _own(evidence: Evidence) -> Evidence:
     """The same evidence with scratch arrays of its own; what `look_ahead` found is shared."""
     if isinstance(evidence, SparseBalls):
         return evidence._replace(gathered=evidence.gathered.copy(), p_hat=evidence.p_hat.copy())
-    return evidence  # of the paper's bounds: it has none. (Tables have fewer states than it takes to come here.)
+    # of the paper's bounds: it has none. (Tables have fewer states than it takes to come here.)
+    return evidence

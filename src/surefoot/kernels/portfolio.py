@@ -1,6 +1,8 @@
-"""The portfolio bound of a mean, from returns spread over nodes (the formula and its proof: bounds/portfolio.py).
+"""The portfolio bound of a mean, from returns spread over nodes (the formula and its proof:
+bounds/portfolio.py).
 
-The logarithms of all factors at fixed means are kept in a table, so a bound takes sums of products, and no logarithm.
+The logarithms of all factors at fixed means are kept in a table, so a bound takes sums of products,
+and no logarithm.
 """
 
 import functools
@@ -15,12 +17,16 @@ from surefoot.kernels.jit import compiled
 
 MEANS = 256  # the fixed means are sin^2(pi i / 512), i = 1..255
 NOTHING = -(2.0**60)  # stands for log 0: any number that is low enough
-SLACK = 2.0**-45  # of everything summed: more than the rounding errors of logarithms, exponentials and sums
+SLACK = (
+    2.0**-45
+)  # of everything summed: more than the rounding errors of logarithms, exponentials and sums
 STEPS = 12  # of Newton's method: it stops much earlier
 
 
 class SeenReturns(NamedTuple):
-    """Returns of whole baseline episodes: their number, their sum, and how they are spread over the nodes."""
+    """Returns of whole baseline episodes: their number, their sum, and how they are spread over
+    the nodes.
+    """
 
     total: Ints  # (2,) episodes, and the sum of their returns, in units of 2^-20
     weights: Ints  # (PLACES,); of size 0 where returns are not spread
@@ -98,7 +104,9 @@ def log_mean(portfolio: Portfolio, first: Floats, last: Floats, t: float) -> flo
 
 
 @compiled
-def reaches(portfolio: Portfolio, first: Floats, last: Floats, t: float, log_inverse: float) -> bool:
+def reaches(
+    portfolio: Portfolio, first: Floats, last: Floats, t: float, log_inverse: float
+) -> bool:
     """Is `log_mean` at least log_inverse? Far from it, no exponential is needed.
 
     The weights add up to 1: the mean is at most the largest capital, and at least its largest part.
@@ -118,9 +126,9 @@ def reaches(portfolio: Portfolio, first: Floats, last: Floats, t: float, log_inv
 def mean_lower(portfolio: Portfolio, weights: Ints, sign: int, log_inverse: float) -> float:
     """The largest mean m that is found with W(m) >= exp(log_inverse); 0 where there is none.
 
-    W falls in m: bisection over the fixed means. Between two of them each stake's sum is concave in 1/m, so it is at
-    least on the straight line between its ends; the mean of exponentials of lines is convex, and Newton's method from
-    its left end stays on the safe side.
+    W falls in m: bisection over the fixed means. Between two of them each stake's sum is concave in
+    1/m, so it is at least on the straight line between its ends; the mean of exponentials of lines
+    is convex, and Newton's method from its left end stays on the safe side.
     """
     first, last, inverse = portfolio.scratch[0], portfolio.scratch[1], portfolio.inverse
     below, above = -1, inverse.shape[0]
@@ -141,7 +149,13 @@ def mean_lower(portfolio: Portfolio, weights: Ints, sign: int, log_inverse: floa
     for _ in range(STEPS):
         slope, total = 0.0, 0.0
         for j in range(first.shape[0]):
-            share = math.exp(portfolio.log_weights[j] + first[j] + t * (last[j] - first[j]) - log_inverse - excess)
+            share = math.exp(
+                portfolio.log_weights[j]
+                + first[j]
+                + t * (last[j] - first[j])
+                - log_inverse
+                - excess
+            )
             slope += share * (last[j] - first[j])
             total += share
         if not slope < 0.0:
@@ -161,7 +175,9 @@ def mean_lower(portfolio: Portfolio, weights: Ints, sign: int, log_inverse: floa
 
 @functools.cache
 def portfolio_tables() -> tuple[Floats, Floats, Floats]:
-    """Return inverse means, logarithms of factors, and log weights: made once, and then only read."""
+    """Return inverse means, logarithms of factors, and log weights: made once, and then only
+    read.
+    """
     x = np.array(NODES)[None, :, None] / FINE
     inverse = 1.0 / np.sin(np.pi * np.arange(1, MEANS) / (2 * MEANS)) ** 2
     theta = np.array(STAKES)
@@ -181,6 +197,10 @@ def portfolio_from() -> Portfolio:
 
 
 def seen_returns_from(total: Ints, weights: Ints, within: tuple[int, int] | None) -> SeenReturns:
-    """Return what is counted of returns, whose memory it shares. `within`: least return and span; None: no weights."""
+    """Return what is counted of returns, whose memory it shares. `within`: least return and
+    span; None: no weights.
+    """
     low, width = (0, 0) if within is None else within
-    return SeenReturns(total, weights[:0] if within is None else weights, np.array(NODES), low, width)
+    return SeenReturns(
+        total, weights[:0] if within is None else weights, np.array(NODES), low, width
+    )

@@ -1,8 +1,9 @@
-"""Both families of bounds over lists of next states: for worlds with many states, of which few follow any pair.
+"""Both families of bounds over lists of next states: for worlds with many states, of which few
+follow any pair.
 
-They compute what kl.py and bernstein.py do, in the same order, without what is zero. A next state that was never seen
-matters for the worst case only: without a mask it is the one with the lowest value (or highest), the same for all pairs
-of a step, which `look_ahead` finds once.
+They compute what kl.py and bernstein.py do, in the same order, without what is zero. A next state
+that was never seen matters for the worst case only: without a mask it is the one with the lowest
+value (or highest), the same for all pairs of a step, which `look_ahead` finds once.
 """
 
 import math
@@ -40,7 +41,8 @@ class SparseBalls(NamedTuple):
     played: Ints  # (rows, S*A)
     n_fresh: Ints  # (rows, S*A)
     eps: Floats  # (rows, S*A)
-    mask: Successors  # the possible next states; of size 0 where all states are, as they are after an empty list
+    # the possible next states; of size 0 where all states are, as they are after an empty list
+    mask: Successors
     r_low: Floats  # (H or 1, S*A)
     r_up: Floats  # (H or 1, S*A)
     paid: PaidLists  # rewards that depend on the next state; of size 0 where none do
@@ -50,7 +52,8 @@ class SparseBalls(NamedTuple):
     gathered: Floats  # (S or 4,) scratch: the values of one pair's next states
     p_hat: Floats  # (S or 4,) scratch: their frequencies
     places: Ints  # (S,) 0, 1, 2, ...
-    ahead: Floats  # (4,): the lowest and the highest of all lower values of the next step, and of all upper ones
+    # (4,): the lowest and the highest of all lower values of the next step, and of all upper ones
+    ahead: Floats
     log_union: float
     full_support: bool
     scale: float
@@ -104,13 +107,21 @@ def refresh_sparse_balls(balls: SparseBalls, row: int, pair: int) -> None:
         i = mask_list(balls, row, pair)
         m = balls.mask.first[i + 1] - balls.mask.first[i]
     balls.eps[row, pair] = balls.scale * mixture_radius(
-        lists.n[at : at + size], balls.places[:size], m, n, balls.full_support, balls.log_union, balls.p_hat
+        lists.n[at : at + size],
+        balls.places[:size],
+        m,
+        n,
+        balls.full_support,
+        balls.log_union,
+        balls.p_hat,
     )
 
 
 @compiled
 def masked(balls: SparseBalls, row: int, pair: int) -> bool:
-    """Are the possible next states of a pair listed? Where its list is empty, every state is possible."""
+    """Are the possible next states of a pair listed? Where its list is empty, every state is
+    possible.
+    """
     if balls.mask.first.shape[0] == 0:
         return False
     i = mask_list(balls, row, pair)
@@ -138,9 +149,11 @@ def q_sparse_balls(
     wanted: int,
     pi: Floats,
 ) -> None:
-    """Write Q_up and Q_low of the pairs lo <= i < hi, as `q_kl` does, after `look_ahead` at the same values.
+    """Write Q_up and Q_low of the pairs lo <= i < hi, as `q_kl` does, after `look_ahead` at the
+    same values.
 
-    `pi` (S, A) is the policy of which they are wanted: other actions' are left 0. With no rows: all are.
+    `pi` (S, A) is the policy of which they are wanted: other actions' are left 0. With no rows: all
+    are.
     """
     Q_up, Q_low = scratch[0], scratch[1]
     ahead, after = V_up.shape[0] > 0, balls.paid.first.shape[0] > 0
@@ -157,21 +170,27 @@ def q_sparse_balls(
         Q_up[i] = 0.0
         if both and plays(pi, lo + i):
             pair = lo + i
-            Q_up[i] = add(r_up[pair], -worst_of_pair(balls, row, h, pair, V_up, -1.0, HIGH_UP, LOW_UP), -1.0)
+            Q_up[i] = add(
+                r_up[pair], -worst_of_pair(balls, row, h, pair, V_up, -1.0, HIGH_UP, LOW_UP), -1.0
+            )
     for i in range(hi - lo):
         Q_low[i] = 0.0
         if wanted == BEST and i % A == 0:
             best = i + best_action(Q_up[i : i + A], balls.tie)
         if plays(pi, lo + i) and (wanted != BEST or i == best):
             pair = lo + i
-            Q_low[i] = add(r_low[pair], worst_of_pair(balls, row, h, pair, V_low, 1.0, LOW, HIGH), 1.0)
+            Q_low[i] = add(
+                r_low[pair], worst_of_pair(balls, row, h, pair, V_low, 1.0, LOW, HIGH), 1.0
+            )
 
 
 @compiled
 def worst_of_pair(
     balls: SparseBalls, row: int, h: int, pair: int, V: Floats, sign: float, worst: int, best: int
 ) -> float:
-    """The worst mean of sign V over the ball of one pair. `worst` and `best` are places in `ahead`."""
+    """The worst mean of sign V over the ball of one pair. `worst` and `best` are places in
+    `ahead`.
+    """
     lists, eps, n = balls.n_sas, balls.eps[row, pair], balls.n_sa[row, pair]
     W, p_hat = balls.gathered, balls.p_hat
     at, size = lists.at[row, pair], lists.size[row, pair]
@@ -210,7 +229,9 @@ def worst_of_pair(
 
 
 @compiled
-def value_after(paid: PaidLists, h: int, pair: int, pairs: int, s_next: int, V: Floats, sign: float) -> float:
+def value_after(
+    paid: PaidLists, h: int, pair: int, pairs: int, s_next: int, V: Floats, sign: float
+) -> float:
     """r(s,a,s') + V(s'), rounded to safety; V(s') where rewards do not depend on the next state."""
     v = V[s_next] if V.shape[0] > 0 else 0.0
     if paid.first.shape[0] == 0:
@@ -237,7 +258,9 @@ def refresh_sparse_estimate(estimate: SparseEstimate, row: int, pair: int) -> No
         estimate.beta_star_n[row, pair] = 0.0
         return
     growth = math.log(8.0 * math.e * (n + 1))
-    estimate.beta_n[row, pair] = estimate.scale * (estimate.log_union + estimate.n_sas.S * growth) / n
+    estimate.beta_n[row, pair] = (
+        estimate.scale * (estimate.log_union + estimate.n_sas.S * growth) / n
+    )
     estimate.beta_star_n[row, pair] = estimate.scale * (estimate.log_union + growth) / n
 
 
@@ -255,7 +278,9 @@ def q_sparse_estimate(
     wanted: int,
     pi: Floats,
 ) -> None:
-    """Write Q_up and Q_low of the pairs lo <= i < hi (Eq. ucbQ, lcbQ), as `q_bernstein` does. `pi` as above."""
+    """Write Q_up and Q_low of the pairs lo <= i < hi (Eq. ucbQ, lcbQ), as `q_bernstein` does.
+    `pi` as above.
+    """
     Q_up, Q_low = scratch[0], scratch[1]
     lists = estimate.n_sas
     A = max(pi.shape[1], 1)
@@ -315,7 +340,9 @@ def sparse_balls_from(
     )
 
 
-def sparse_estimate_from(lists: CountLists, played: Ints, r: Floats, log_union: float, scale: float) -> SparseEstimate:
+def sparse_estimate_from(
+    lists: CountLists, played: Ints, r: Floats, log_union: float, scale: float
+) -> SparseEstimate:
     """The estimate for these counts, whose memory it shares; `refresh_all` fills it."""
     shape, none = lists.at.shape, np.zeros((0, 0), dtype=np.int64)
     return SparseEstimate(

@@ -1,9 +1,11 @@
-"""One backward pass for pi_bar and its splices with pi_b, under whatever bounds the evidence brings.
+"""One backward pass for pi_bar and its splices with pi_b, under whatever bounds the evidence
+brings.
 
-A splice follows pi_b before row h0 and pi_bar from row h0 on. Below row h0 all splices share pi_bar's values, so a
-backward pass needs one table of Q per DISTINCT next value function, and slot 0 (pi_bar, h0 = 0) serves every splice
-whose tail has begun. What has not changed since the last pass is not evaluated again: values are compared bit by
-bit, so an incremental pass gives exactly the values of a full one.
+A splice follows pi_b before row h0 and pi_bar from row h0 on. Below row h0 all splices share
+pi_bar's values, so a backward pass needs one table of Q per DISTINCT next value function, and slot
+0 (pi_bar, h0 = 0) serves every splice whose tail has begun. What has not changed since the last
+pass is not evaluated again: values are compared bit by bit, so an incremental pass gives exactly
+the values of a full one.
 """
 
 import math
@@ -16,7 +18,8 @@ from surefoot.kernels.evidence import Evidence, look_ahead, q_bounds
 from surefoot.kernels.jit import compiled
 from surefoot.kernels.kl import BEST, BOTH, LOWER, best_action
 
-BLOCK = 128  # pairs backed up together: their slice of P_hat stays in the nearest cache for all candidates
+# pairs backed up together: their slice of P_hat stays in the nearest cache for all candidates
+BLOCK = 128
 
 
 class Splices(NamedTuple):
@@ -24,7 +27,9 @@ class Splices(NamedTuple):
 
     h0: Ints  # (C,)
     pi_b: Floats  # (H, S, A)
-    explorer: Floats  # (H, S, A): a policy in place of the optimistic one; of size 0: the optimistic one
+    explorer: (
+        Floats  # (H, S, A): a policy in place of the optimistic one; of size 0: the optimistic one
+    )
     pi_bar: Ints  # (H, S) the optimistic action
     V_up: Floats  # (H+1, C, S)
     V_low: Floats  # (H+1, C, S)
@@ -34,10 +39,18 @@ class Splices(NamedTuple):
 
 @compiled
 def read_optimistic(
-    Q_up: Floats, Q_low: Floats, A: int, tie: float, s_lo: int, s_hi: int, pi_bar: Ints, V_up: Floats, V_low: Floats
+    Q_up: Floats,
+    Q_low: Floats,
+    A: int,
+    tie: float,
+    s_lo: int,
+    s_hi: int,
+    pi_bar: Ints,
+    V_up: Floats,
+    V_low: Floats,
 ) -> tuple[bool, bool]:
-    """Compute pi_bar(s) = argmax_a Q_up (the first index wins a tie) and its values. Return whether the policy changed,
-    and whether the values did.
+    """Compute pi_bar(s) = argmax_a Q_up (the first index wins a tie) and its values. Return whether
+    the policy changed, and whether the values did.
 
     V_up is the largest Q_up, also where that of another action is larger by less than the tie.
     """
@@ -61,13 +74,20 @@ def read_optimistic(
 
 @compiled
 def read_policy(
-    Q_up: Floats, Q_low: Floats, pi: Floats, s_lo: int, s_hi: int, margin: float, V_up: Floats, V_low: Floats
+    Q_up: Floats,
+    Q_low: Floats,
+    pi: Floats,
+    s_lo: int,
+    s_hi: int,
+    margin: float,
+    V_up: Floats,
+    V_low: Floats,
 ) -> bool:
-    """Compute V_up(s) = <pi(.|s), Q_up(s,.)> and V_low(s) = <pi(.|s), Q_low(s,.)> (Eq. ucbV, lcbV). Return whether they
-    changed.
+    """Compute V_up(s) = <pi(.|s), Q_up(s,.)> and V_low(s) = <pi(.|s), Q_low(s,.)> (Eq. ucbV, lcbV).
+    Return whether they changed.
 
-    A margin for the rounding of the sum is taken off the lower value, which never falls below the smallest Q_low of an
-    action that is played; and the other way round for the upper one.
+    A margin for the rounding of the sum is taken off the lower value, which never falls below the
+    smallest Q_low of an action that is played; and the other way round for the upper one.
     """
     A = pi.shape[1]
     moved = False
@@ -91,12 +111,15 @@ def read_policy(
 
 
 @compiled
-def bound_splices(evidence: Evidence, splices: Splices, states: Ints, first_lo: int, first_hi: int) -> bool:
-    """One backward pass: pi_bar, and V_up, V_low of every candidate (`optimistic` and PolicyEva of all splices).
+def bound_splices(
+    evidence: Evidence, splices: Splices, states: Ints, first_lo: int, first_hi: int
+) -> bool:
+    """One backward pass: pi_bar, and V_up, V_low of every candidate (`optimistic` and PolicyEva of
+    all splices).
 
-    `states` are those of the episode counted since the last pass; empty means that anything may have changed. At the
-    first step the states first_lo <= s < first_hi are evaluated: with one first state nothing else is read there.
-    Return whether pi_bar changed.
+    `states` are those of the episode counted since the last pass; empty means that anything may
+    have changed. At the first step the states first_lo <= s < first_hi are evaluated: with one
+    first state nothing else is read there. Return whether pi_bar changed.
     """
     h0, pi_b = splices.h0, splices.pi_b
     V_up, V_low, changed = splices.V_up, splices.V_low, splices.changed
@@ -122,9 +145,12 @@ def bound_splices(evidence: Evidence, splices: Splices, states: Ints, first_lo: 
 
 
 @compiled
-def bound_states(evidence: Evidence, splices: Splices, h: int, slot: int, s_lo: int, s_hi: int) -> bool:
-    """Bound one slot in the states s_lo <= s < s_hi of one step, after those of the next step. Return whether pi_bar
-    changed."""
+def bound_states(
+    evidence: Evidence, splices: Splices, h: int, slot: int, s_lo: int, s_hi: int
+) -> bool:
+    """Bound one slot in the states s_lo <= s < s_hi of one step, after those of the next step.
+    Return whether pi_bar changed.
+    """
     h0, pi_b, pi_bar, explorer = splices.h0, splices.pi_b, splices.pi_bar, splices.explorer
     V_up, V_low, changed, scratch = splices.V_up, splices.V_low, splices.changed, splices.scratch
     H, S, A = pi_b.shape
@@ -161,19 +187,29 @@ def bound_states(evidence: Evidence, splices: Splices, h: int, slot: int, s_lo: 
             )
             continue
         if explorer.shape[0] > 0:
-            changed[h, 0] |= read_policy(Q_up, Q_low, explorer[h], s, end, evidence.margin, V_up[h, 0], V_low[h, 0])
+            changed[h, 0] |= read_policy(
+                Q_up, Q_low, explorer[h], s, end, evidence.margin, V_up[h, 0], V_low[h, 0]
+            )
         else:
-            moved, values = read_optimistic(Q_up, Q_low, A, evidence.tie, s, end, pi_bar[h], V_up[h, 0], V_low[h, 0])
+            moved, values = read_optimistic(
+                Q_up, Q_low, A, evidence.tie, s, end, pi_bar[h], V_up[h, 0], V_low[h, 0]
+            )
             policy_moved |= moved
             changed[h, 0] |= values
         for c in range(1, C):
-            if h0[c] == h + 1:  # it leaves pi_b right after this row, so its next values are pi_bar's
-                changed[h, c] |= read_policy(Q_up, Q_low, pi_b[h], s, end, evidence.margin, V_up[h, c], V_low[h, c])
+            if (
+                h0[c] == h + 1
+            ):  # it leaves pi_b right after this row, so its next values are pi_bar's
+                changed[h, c] |= read_policy(
+                    Q_up, Q_low, pi_b[h], s, end, evidence.margin, V_up[h, c], V_low[h, c]
+                )
     return policy_moved
 
 
 def empty_splices(h0: Ints, pi_b: Floats, explorer: Floats | None = None) -> Splices:
-    """Arrays for the bounds of the candidates; with an explorer, for it and its splices with pi_b."""
+    """Arrays for the bounds of the candidates; with an explorer, for it and its splices with
+    pi_b.
+    """
     H, S, A = pi_b.shape
     instead = np.zeros((0, 0, 0)) if explorer is None else np.array(explorer)
     instead.flags.writeable = False  # like pi_b: what reads both is compiled once
@@ -190,7 +226,9 @@ def empty_splices(h0: Ints, pi_b: Floats, explorer: Floats | None = None) -> Spl
 
 
 def cache_aligned(rows: int, columns: int) -> Floats:
-    """Zeros that begin on a cache line: the sums of a pass, which are read and written most, run half again as fast."""
+    """Zeros that begin on a cache line: the sums of a pass, which are read and written most, run
+    half again as fast.
+    """
     line = 64
     memory = np.zeros(rows * columns * 8 + line, dtype=np.uint8)
     start = -memory.ctypes.data % line

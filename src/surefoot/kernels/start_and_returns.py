@@ -1,4 +1,6 @@
-"""What is known beside the dynamics: where episodes start, and bounds of the baseline's value from its own returns."""
+"""What is known beside the dynamics: where episodes start, and bounds of the baseline's value
+from its own returns.
+"""
 
 import math
 from typing import NamedTuple
@@ -16,7 +18,9 @@ ONE, KNOWN, UNKNOWN = 0, 1, 2
 
 
 class Start(NamedTuple):
-    """The distribution of the first state: one state, known weights, or a ball around the frequencies seen."""
+    """The distribution of the first state: one state, known weights, or a ball around the
+    frequencies seen.
+    """
 
     kind: int
     first: int  # the one state
@@ -28,7 +32,8 @@ class Start(NamedTuple):
     full_support: bool  # as in `Balls`
     scale: float
     margin: float
-    final: float  # taken off a lower value at the very end, where no backup has taken off a margin of its own
+    # taken off a lower value at the very end, where no backup has taken off a margin of its own
+    final: float
 
     @property
     def one(self) -> bool:
@@ -67,7 +72,9 @@ def refresh_start(start: Start) -> None:
 
 @compiled
 def start_bound(start: Start, V: Floats, sign: float) -> float:
-    """A lower bound of the start's mean of sign V: the value there, the average, or the worst mean over the ball."""
+    """A lower bound of the start's mean of sign V: the value there, the average, or the worst
+    mean over the ball.
+    """
     if start.kind == ONE:
         return float(sign * V[start.first])
     S = V.shape[0]
@@ -83,7 +90,9 @@ def start_bound(start: Start, V: Floats, sign: float) -> float:
 
 @compiled
 def returns_bounds(returns: BaselineReturns) -> tuple[float, float]:
-    """A lower or an upper bound of the baseline's value from its returns, for any number of episodes at once."""
+    """A lower or an upper bound of the baseline's value from its returns, for any number of
+    episodes at once.
+    """
     weights, any_seen = returns.seen.weights, False
     for k in range(weights.shape[0] - 1):
         any_seen |= weights[k] > 0
@@ -98,13 +107,22 @@ def returns_bounds(returns: BaselineReturns) -> tuple[float, float]:
 
 
 def start_from(
-    weights: Floats | None, n: Ints, log_union: float, full_support: bool, scale: float, margin: float, final: float
+    weights: Floats | None,
+    n: Ints,
+    log_union: float,
+    full_support: bool,
+    scale: float,
+    margin: float,
+    final: float,
 ) -> Start:
-    """Where episodes start. Without weights the distribution is unknown, and n, whose memory it shares, counts the
-    first states seen."""
+    """Where episodes start. Without weights the distribution is unknown, and n, whose memory it
+    shares, counts the first states seen.
+    """
     known = weights is not None
     one = weights is not None and int(np.count_nonzero(weights)) == 1
     own = np.zeros(len(n)) if weights is None else np.array(weights)
     kind = ONE if one else KNOWN if known else UNKNOWN
     states, eps = np.arange(len(n)), np.full(1, np.inf)
-    return Start(kind, int(own.argmax()), own, n, states, eps, log_union, full_support, scale, margin, final)
+    return Start(
+        kind, int(own.argmax()), own, n, states, eps, log_union, full_support, scale, margin, final
+    )

@@ -20,10 +20,12 @@ class Tally(NamedTuple):
 
     totals: Ints  # (TOTALS,)
     by_h: Ints  # (H+1,) episodes per h
-    smallest: (
-        Floats  # (2,) the smallest value, and the smallest of what is compared with the floor (of budgets: minus cost)
-    )
-    surplus: Floats  # (2,) the sum so far of what was above the floor minus what was below it, and its smallest value
+    # (2,) the smallest value, and the smallest of what is compared with the floor (of budgets:
+    # minus cost)
+    smallest: Floats
+    # (2,) the sum so far of what was above the floor minus what was below it, and its smallest
+    # value
+    surplus: Floats
     bin_sum: Floats
     bin_min: Floats
     bin_below: Ints
@@ -48,7 +50,9 @@ class Tally(NamedTuple):
 
     @property
     def first_optimistic(self) -> int | None:
-        """The number of the first episode that played the optimistic policy; None: there was none."""
+        """The number of the first episode that played the optimistic policy; None: there was
+        none.
+        """
         return int(self.totals[FIRST_OPTIMISTIC]) if self.totals[FIRST_OPTIMISTIC] >= 0 else None
 
     @property
@@ -59,7 +63,9 @@ class Tally(NamedTuple):
 
 @compiled
 def add_episode(tally: Tally, value: float, kept: float, source: int, h: int, floor: float) -> None:
-    """Add one episode; `kept` is compared with the floor. With a floor of nan no violations are counted."""
+    """Add one episode; `kept` is compared with the floor. With a floor of nan no violations are
+    counted.
+    """
     k = tally.totals[DONE]
     if source == MIXTURE and tally.totals[FIRST_MIXTURE] < 0:
         tally.totals[FIRST_MIXTURE] = k
@@ -83,7 +89,9 @@ def add_episode(tally: Tally, value: float, kept: float, source: int, h: int, fl
 
 
 @compiled
-def add_block(tally: Tally, value: float, kept: float, source: int, h: int, floor: float, episodes: int) -> None:
+def add_block(
+    tally: Tally, value: float, kept: float, source: int, h: int, floor: float, episodes: int
+) -> None:
     """Do what `add_episode` does, for so many episodes of the same value."""
     k, left = tally.totals[DONE], episodes
     if source == MIXTURE and tally.totals[FIRST_MIXTURE] < 0:
@@ -94,7 +102,9 @@ def add_block(tally: Tally, value: float, kept: float, source: int, h: int, floo
     tally.by_h[h] += episodes
     tally.smallest[0] = min(tally.smallest[0], value)
     tally.smallest[1] = min(tally.smallest[1], kept)
-    tally.surplus[1] = min(tally.surplus[1], tally.surplus[0] + (kept - floor))  # linear within a block
+    tally.surplus[1] = min(
+        tally.surplus[1], tally.surplus[0] + (kept - floor)
+    )  # linear within a block
     tally.surplus[0] += episodes * (kept - floor)
     tally.surplus[1] = min(tally.surplus[1], tally.surplus[0])
     while left > 0:
@@ -113,7 +123,9 @@ def add_block(tally: Tally, value: float, kept: float, source: int, h: int, floo
 
 
 def coarser(tally: Tally) -> Tally:
-    """Return the tally with two bins of consecutive episodes in one: as many bins, of which half are in use."""
+    """Return the tally with two bins of consecutive episodes in one: as many bins, of which half
+    are in use.
+    """
     bins = len(tally.bin_sum)
     half = (bins + 1) // 2
 
@@ -135,7 +147,9 @@ def coarser(tally: Tally) -> Tally:
 
 
 def empty_tally(H: int, episodes: int, points: int) -> Tally:
-    """An empty tally for a run of `episodes` episodes, with at most `points` bins of equal width."""
+    """An empty tally for a run of `episodes` episodes, with at most `points` bins of equal
+    width.
+    """
     width = max(1, math.ceil(episodes / points))
     bins = math.ceil(episodes / width)
     totals = np.zeros(TOTALS, dtype=np.int64)

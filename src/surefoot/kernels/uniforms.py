@@ -1,8 +1,9 @@
 """The uniform numbers of a numpy Generator, for compiled kernels.
 
-numba accepts a Generator as an argument, but keeps a reference to it that only its allocator gives back, and kernels
-are compiled without the allocator (see `jit.py`): each Generator that was passed would remain for ever, with 3 KB. So
-kernels are given the addresses of numpy's own function and of its state: the same numbers, and no reference at all.
+numba accepts a Generator as an argument, but keeps a reference to it that only its allocator gives
+back, and kernels are compiled without the allocator (see `jit.py`): each Generator that was passed
+would remain for ever, with 3 KB. So kernels are given the addresses of numpy's own function and of
+its state: the same numbers, and no reference at all.
 """
 
 import ctypes
@@ -17,7 +18,9 @@ _NextDouble = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p)
 
 
 class Uniforms(NamedTuple):
-    """Where the next uniform number comes from. Valid for as long as the Generator it was made from."""
+    """Where the next uniform number comes from. Valid for as long as the Generator it was made
+    from.
+    """
 
     function: int  # the address of `double next_double(void *state)`
     state: int  # the address of the state

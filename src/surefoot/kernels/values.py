@@ -1,7 +1,8 @@
 """Exact values of policies in a known world.
 
-Transition arrays are laid out with the pair (s, a) last: P[h, s', s*A + a]. The innermost loop then runs over
-independent pairs, which a compiler may do several at a time without changing the order of any sum.
+Transition arrays are laid out with the pair (s, a) last: P[h, s', s*A + a]. The innermost loop then
+runs over independent pairs, which a compiler may do several at a time without changing the order of
+any sum.
 """
 
 import numpy as np
@@ -11,8 +12,12 @@ from surefoot.kernels.jit import compiled
 
 
 @compiled
-def policy_backup(P: Floats, r: Floats, pi: Floats, V_next: Floats, lo: int, hi: int, q: Floats, V: Floats) -> None:
-    """Compute V(s) = sum_a pi(a|s) (r(s,a) + sum_s' P(s'|s,a) V_next(s')) for the states lo <= s < hi of one step."""
+def policy_backup(
+    P: Floats, r: Floats, pi: Floats, V_next: Floats, lo: int, hi: int, q: Floats, V: Floats
+) -> None:
+    """Compute V(s) = sum_a pi(a|s) (r(s,a) + sum_s' P(s'|s,a) V_next(s')) for the states lo <= s
+    < hi of one step.
+    """
     S, A = pi.shape
     reward = r[lo * A : hi * A]
     Q = q[: (hi - lo) * A]
@@ -32,7 +37,9 @@ def policy_backup(P: Floats, r: Floats, pi: Floats, V_next: Floats, lo: int, hi:
 
 @compiled
 def policy_value(P: Floats, r: Floats, pi: Floats, q: Floats, V: Floats) -> None:
-    """Fill V (H+1, S) with the exact values of pi (H, S, A). P and r may have one row for all steps."""
+    """Fill V (H+1, S) with the exact values of pi (H, S, A). P and r may have one row for all
+    steps.
+    """
     H, S, _ = pi.shape
     for s in range(S):
         V[H, s] = 0.0
@@ -41,8 +48,11 @@ def policy_value(P: Floats, r: Floats, pi: Floats, q: Floats, V: Floats) -> None
 
 
 @compiled
-def start_value(P: Floats, r: Floats, pi: Floats, start: Floats, several: bool, q: Floats, V: Floats) -> float:
-    """The value at the start, with the same bits as `policy_value`; with one first state the others are left out.
+def start_value(
+    P: Floats, r: Floats, pi: Floats, start: Floats, several: bool, q: Floats, V: Floats
+) -> float:
+    """The value at the start, with the same bits as `policy_value`; with one first state the others
+    are left out.
 
     `start` (S,) are the probabilities of the first state.
     """
@@ -64,9 +74,19 @@ def start_value(P: Floats, r: Floats, pi: Floats, start: Floats, several: bool, 
 
 @compiled
 def sparse_policy_backup(
-    first: Ints, state: Ints, p: Floats, r: Floats, pi: Floats, V_next: Floats, lo: int, hi: int, V: Floats
+    first: Ints,
+    state: Ints,
+    p: Floats,
+    r: Floats,
+    pi: Floats,
+    V_next: Floats,
+    lo: int,
+    hi: int,
+    V: Floats,
 ) -> None:
-    """`policy_backup` over lists of successors: the same sums in the same order, without those that add 0."""
+    """`policy_backup` over lists of successors: the same sums in the same order, without those
+    that add 0.
+    """
     A = pi.shape[1]
     for s in range(lo, hi):
         total = 0.0
@@ -80,7 +100,9 @@ def sparse_policy_backup(
 
 
 @compiled
-def sparse_policy_value(first: Ints, state: Ints, p: Floats, r: Floats, pi: Floats, V: Floats) -> None:
+def sparse_policy_value(
+    first: Ints, state: Ints, p: Floats, r: Floats, pi: Floats, V: Floats
+) -> None:
     """Fill V (H+1, S) with the exact values of pi (H, S, A), over lists of successors."""
     H, S, A = pi.shape
     rows = (first.shape[0] - 1) // (S * A)
@@ -93,7 +115,14 @@ def sparse_policy_value(first: Ints, state: Ints, p: Floats, r: Floats, pi: Floa
 
 @compiled
 def sparse_start_value(
-    first: Ints, state: Ints, p: Floats, r: Floats, pi: Floats, start: Floats, several: bool, V: Floats
+    first: Ints,
+    state: Ints,
+    p: Floats,
+    r: Floats,
+    pi: Floats,
+    start: Floats,
+    several: bool,
+    V: Floats,
 ) -> float:
     """`start_value` over lists of successors."""
     H, S, A = pi.shape
@@ -118,7 +147,8 @@ def sparse_start_value(
 def draw(weights: Floats, u: float) -> int:
     """The index that the uniform number u selects.
 
-    Rounding can leave the sum of a row slightly below 1, and u above it: then it is the last index with any weight.
+    Rounding can leave the sum of a row slightly below 1, and u above it: then it is the last index
+    with any weight.
     """
     total = 0.0
     last = 0

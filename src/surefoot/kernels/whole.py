@@ -1,10 +1,13 @@
-"""Kernels compiled as wholes: a kernel that Python calls, together with all kernels that it calls, as one unit.
+"""Kernels compiled as wholes: a kernel that Python calls, together with all kernels that it calls,
+as one unit.
 
-By itself, numba makes every function a unit of its own, each of which is optimised, turned into machine code, given an
-entry for Python and saved; and calls between units pass every array as seven numbers or more, used or not. For the loop
-of a simulation with the paper's bounds that doubles the time of compiling, and the time of an episode.
+By itself, numba makes every function a unit of its own, each of which is optimised, turned into
+machine code, given an entry for Python and saved; and calls between units pass every array as seven
+numbers or more, used or not. For the loop of a simulation with the paper's bounds that doubles the
+time of compiling, and the time of an episode.
 
-This rests on how numba works inside, so `jit.py` uses it only with versions of numba that it was tried with.
+This rests on how numba works inside, so `jit.py` uses it only with versions of numba that it was
+tried with.
 """
 
 from typing import Any
@@ -19,7 +22,9 @@ from surefoot.base.progress import check_ctrl_c
 
 
 class _PartLibrary(JITCodeLibrary):
-    """The code of a kernel that another kernel calls: kept as it is, until the whole is optimised."""
+    """The code of a kernel that another kernel calls: kept as it is, until the whole is
+    optimised.
+    """
 
     def _optimize_functions(self, ll_module: Any) -> None:
         """Leave it to the whole."""
@@ -39,10 +44,12 @@ class _WholeLibrary(JITCodeLibrary):
     """The code of a kernel that Python calls, with all parts that it needs."""
 
     def _optimize_final_module(self) -> None:
-        """Optimise the whole. No other library calls its parts, so what they do not use need not be passed to them.
+        """Optimise the whole. No other library calls its parts, so what they do not use need not be
+        passed to them.
 
-        Their names change, too: LLVM looks for a function by its name in all that the process has compiled, and would
-        take a part in here, which has no address, for the one that another library means.
+        Their names change, too: LLVM looks for a function by its name in all that the process has
+        compiled, and would take a part in here, which has no address, for the one that another
+        library means.
         """
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage.name == "linkonce_odr":
@@ -59,7 +66,9 @@ class _LowerPart(NativeLowering):
     _name = "surefoot_lower_part"
 
     def run_pass(self, state: Any) -> bool:
-        """Do what numba's pass does, without machine code: the address that Python would call is 0."""
+        """Do what numba's pass does, without machine code: the address that Python would call is
+        0.
+        """
         check_ctrl_c()
         state.library = _PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)  # type: ignore[no-untyped-call]
         state.flags.no_compile = True
@@ -67,7 +76,9 @@ class _LowerPart(NativeLowering):
         lowered, library = state["cr"], state.library
         description = lowered.fndesc
         name = description.qualname.split(".")[-1]
-        entry = _dynfunc.make_function(description.lookup_module(), name, "", 0, lowered.env, (library,))
+        entry = _dynfunc.make_function(
+            description.lookup_module(), name, "", 0, lowered.env, (library,)
+        )
         state.targetctx.insert_user_function(entry, description, [library])
         state["cr"] = lowered._replace(cfunc=entry)
         return True
@@ -94,7 +105,9 @@ def _pipeline_with(lowering: type[NativeLowering]) -> type[compiler.CompilerBase
         def define_pipelines(self) -> list[Any]:
             builder = compiler.DefaultPassBuilder
             passes = builder.define_nopython_pipeline(self.state)  # type: ignore[no-untyped-call]
-            passes.passes = [(lowering if kind is NativeLowering else kind, text) for kind, text in passes.passes]
+            passes.passes = [
+                (lowering if kind is NativeLowering else kind, text) for kind, text in passes.passes
+            ]
             return [passes]
 
     return Pipeline

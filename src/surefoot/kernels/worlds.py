@@ -1,8 +1,10 @@
-"""The true world as the kernels read it: over all next states, or over lists of successors. Its type selects which.
+"""The true world as the kernels read it: over all next states, or over lists of successors. Its
+type selects which.
 
-`draw_outcome`, `state_after`, `mean_reward` and `value_at_start` are one name for two kernels; numba picks one by the
-type of the world, and `known_reward` by the type of what the agent knows. So the loops are written once, with no flag
-tested inside. An *outcome* is a next state, or in a sparse world the place of one in the lists.
+`draw_outcome`, `state_after`, `mean_reward` and `value_at_start` are one name for two kernels;
+numba picks one by the type of the world, and `known_reward` by the type of what the agent knows. So
+the loops are written once, with no flag tested inside. An *outcome* is a next state, or in a sparse
+world the place of one in the lists.
 """
 
 import math
@@ -19,7 +21,9 @@ from surefoot.kernels.values import draw, sparse_start_value, start_value
 
 
 class TrueWorld(NamedTuple):
-    """The world in which episodes are played. Its arrays have one row per step, or one for all steps."""
+    """The world in which episodes are played. Its arrays have one row per step, or one for all
+    steps.
+    """
 
     P: Floats  # (rows, S, A, S)
     P_pairs: Floats  # (rows, S, S*A): the same numbers, pairs last
@@ -44,7 +48,9 @@ class SparseWorld(NamedTuple):
 
 
 class KnownRewards(NamedTuple):
-    """The rewards an agent knows, in units of 2^-20. Where they are unknown, it counts what was paid."""
+    """The rewards an agent knows, in units of 2^-20. Where they are unknown, it counts what was
+    paid.
+    """
 
     r: Ints  # (rows, S*A)
     r_next: Ints  # (rows, S*A, S); of size 0 where rewards do not depend on the next state
@@ -119,7 +125,9 @@ def _value_of_array(world: TrueWorld, pi: Floats, q: Floats, V: Floats) -> float
 
 @compiled
 def _value_of_lists(world: SparseWorld, pi: Floats, q: Floats, V: Floats) -> float:
-    return sparse_start_value(world.first, world.state, world.p, world.r, pi, world.start, world.several, V)
+    return sparse_start_value(
+        world.first, world.state, world.p, world.r, pi, world.start, world.several, V
+    )
 
 
 _DRAWN: dict[type, Any] = {TrueWorld: _draw_state, SparseWorld: _draw_place}
@@ -190,7 +198,9 @@ def _known_reward(known, h, pair, outcome):  # type: ignore[no-untyped-def]
 
 
 def value_at_start(world: World, pi: Floats, q: Floats, V: Floats) -> float:
-    """The exact value of pi (H, S, A) at the start; q (S*A,) and V (H+1, S) are scratch, whose last row is 0."""
+    """The exact value of pi (H, S, A) at the start; q (S*A,) and V (H+1, S) are scratch, whose
+    last row is 0.
+    """
     return float(_VALUES[type(world)](world, pi, q, V))
 
 
@@ -213,18 +223,24 @@ def reward(
     outcome: int,
     uniforms: Uniforms,
 ) -> int:
-    """What this outcome pays, as the agent counts it. A random reward is drawn even where the agent knows the mean:
-    the numbers drawn in a run do not depend on what the agent knows."""
+    """What this outcome pays, as the agent counts it. A random reward is drawn even where the agent
+    knows the mean: the numbers drawn in a run do not depend on what the agent knows.
+    """
     x = mean_reward(world, h, pair, outcome)
     if world.random:
         x = 1.0 if uniform(uniforms) < x else 0.0
-    if known_rewards.unknown.shape[0] > 0 and known_rewards.unknown[h % known_rewards.unknown.shape[0], pair]:
+    if (
+        known_rewards.unknown.shape[0] > 0
+        and known_rewards.unknown[h % known_rewards.unknown.shape[0], pair]
+    ):
         return int(math.floor(x * REWARD_UNITS))  # noqa: RUF046  (numba gives a float)
     return int(known_reward(known_rewards, h, pair, outcome))
 
 
 def listed_rewards_from(r: Floats, r_next: Floats, unknown: Bools | None) -> ListedRewards:
-    """The known rewards in units of 2^-20, rounded down; r_next (steps, all lists) is aligned with a sparse world's."""
+    """The known rewards in units of 2^-20, rounded down; r_next (steps, all lists) is aligned
+    with a sparse world's.
+    """
     return ListedRewards(
         np.floor(r * REWARD_UNITS).astype(np.int64),
         np.floor(r_next * REWARD_UNITS).astype(np.int64),

@@ -1,4 +1,6 @@
-"""From a log of past episodes to a baseline: read and count the log, learn from the counts, start an agent warm."""
+"""From a log of past episodes to a baseline: read and count the log, learn from the counts,
+start an agent warm.
+"""
 
 from surefoot.logs.checking import Finding, LogReport
 from surefoot.logs.codebook import Codebook

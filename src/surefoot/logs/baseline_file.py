@@ -1,4 +1,6 @@
-"""From a log to a baseline: learn from counts, certify, report, save. `surefoot baseline` prints what is made here."""
+"""From a log to a baseline: learn from counts, certify, report, save. `surefoot baseline` prints
+what is made here.
+"""
 
 import json
 from dataclasses import dataclass
@@ -32,7 +34,9 @@ ADDED = ("ended_state", "unseen_state")  # states that no row of a log names
 
 
 def all_counts(log: LogCounts, problem: Problem) -> Counts:
-    """Return all counts, pooled over steps if the problem is stationary; refuse a log whose steps are not alike."""
+    """Return all counts, pooled over steps if the problem is stationary; refuse a log whose
+    steps are not alike.
+    """
     if not problem.stationary:
         return log.counts
     pooled = log.counts.pool()
@@ -42,7 +46,9 @@ def all_counts(log: LogCounts, problem: Problem) -> Counts:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Baseline(FrozenRecord):
-    """A baseline in a file: the policy, its certificate, its problem, and the labels of states and actions."""
+    """A baseline in a file: the policy, its certificate, its problem, and the labels of states
+    and actions.
+    """
 
     policy: Floats
     certificate: Certificate | None  # None: nothing is certified about the policy
@@ -58,10 +64,14 @@ class Baseline(FrozenRecord):
     def of(cls, learnt: Learnt, codebook: Codebook) -> "Baseline":
         """Return the baseline that was learnt from a log, with the codebook of the log."""
         certificate = learnt.certificate if learnt.certified else None
-        return cls(learnt.policy, certificate, learnt.problem, codebook, learnt.method, learnt.episodes)
+        return cls(
+            learnt.policy, certificate, learnt.problem, codebook, learnt.method, learnt.episodes
+        )
 
     def save(self, path: str | Path) -> None:
-        """Write an .npz file: plain arrays and JSON, with a version and a content hash. `load_policy` reads it, too."""
+        """Write an .npz file: plain arrays and JSON, with a version and a content hash.
+        `load_policy` reads it, too.
+        """
         problem = self.problem
         known = problem.arguments()
         about = {
@@ -87,7 +97,10 @@ class Baseline(FrozenRecord):
         if problem.mask_lists is not None:
             about["support_steps"] = rows_of(problem.mask_lists, pairs)
         if problem.paid_lists is not None:
-            about |= {"r_next_steps": rows_of(problem.paid_lists, pairs), "elsewhere": problem.paid_lists.elsewhere}
+            about |= {
+                "r_next_steps": rows_of(problem.paid_lists, pairs),
+                "elsewhere": problem.paid_lists.elsewhere,
+            }
         arrays: dict[str, AnyArray] = {
             f"problem_{name}": _stored(known[name])
             for name in PROBLEM
@@ -108,7 +121,9 @@ class Baseline(FrozenRecord):
             return f"{learnt}. Nothing is certified about it."
         worth = f"{at_least(self.certificate.value)} {self.problem.units.name}".rstrip()
         sure = f"{1 - self.certificate.delta:g}"
-        return f"{learnt}: certified to be worth at least {worth} per episode with probability {sure}."
+        return (
+            f"{learnt}: certified to be worth at least {worth} per episode with probability {sure}."
+        )
 
     def __repr__(self) -> str:
         return f"Baseline({self.method}, {self.certificate or 'nothing certified'}, {self.problem})"
@@ -120,12 +135,16 @@ def load_baseline(path: str | Path) -> Baseline:
     codebook = codebook_from(path, arrays)
     try:
         about = json.loads(str(arrays["learnt"]))
-        given: dict[str, Any] = {name: arrays[f"problem_{name}"] for name in PROBLEM if f"problem_{name}" in arrays}
+        given: dict[str, Any] = {
+            name: arrays[f"problem_{name}"] for name in PROBLEM if f"problem_{name}" in arrays
+        }
         given.setdefault("start", "unknown")
         given |= _read_lists(given, arrays["policy"].shape, about)
         low, high, steps = about["units"]
         units = Units(float(low), float(high), int(steps), str(about.get("unit", "")))
-        claims: dict[str, Any] = {name: bool(about[name]) for name in ("stationary", "rewards_at_least")}
+        claims: dict[str, Any] = {
+            name: bool(about[name]) for name in ("stationary", "rewards_at_least")
+        }
         given |= {name: int(about[name]) for name in ADDED if name in about}
         problem = Problem(**with_rescaled(given), **claims, H=int(about["H"]), units=units)
         problem = problem.with_coding(coding_of(codebook), codebook.names)
@@ -134,16 +153,24 @@ def load_baseline(path: str | Path) -> Baseline:
         policy = check_policy(arrays["policy"], problem, f"policy in {path}")
         certificate = None
         if about["lower"] is not None:
-            certificate = Certificate.of(policy, problem, float(about["lower"]), float(about["delta"]))
-        return Baseline(policy, certificate, problem, codebook, str(about["method"]), int(about["episodes"]))
+            certificate = Certificate.of(
+                policy, problem, float(about["lower"]), float(about["delta"])
+            )
+        return Baseline(
+            policy, certificate, problem, codebook, str(about["method"]), int(about["episodes"])
+        )
     except (KeyError, TypeError, ValueError) as reason:
         if isinstance(reason, InvalidFile):
             raise
-        raise InvalidFile(f"{path}: what it says about the baseline is damaged ({reason}). Restore a copy.") from None
+        raise InvalidFile(
+            f"{path}: what it says about the baseline is damaged ({reason}). Restore a copy."
+        ) from None
 
 
 def _stored(given: Any) -> AnyArray:
-    """Return an argument of a problem as one array; lists as one column for each entry: list, next state, reward."""
+    """Return an argument of a problem as one array; lists as one column for each entry: list,
+    next state, reward.
+    """
     if isinstance(given, Successors):
         return np.stack([list_of(given), given.state])
     if isinstance(given, SizedLists):
@@ -152,7 +179,9 @@ def _stored(given: Any) -> AnyArray:
     return np.asarray(given)
 
 
-def _read_lists(given: dict[str, Any], shape: tuple[int, ...], about: dict[str, Any]) -> dict[str, Any]:
+def _read_lists(
+    given: dict[str, Any], shape: tuple[int, ...], about: dict[str, Any]
+) -> dict[str, Any]:
     """Return those arguments that were stored as lists, for a policy of this shape."""
     H, S, A = shape
     read: dict[str, Any] = {}
@@ -160,19 +189,32 @@ def _read_lists(given: dict[str, Any], shape: tuple[int, ...], about: dict[str, 
         if f"{name}_steps" not in about:
             continue
         table, steps = given[name], about[f"{name}_steps"]
-        if steps not in (1, H) or table.ndim != 2 or len(table) != columns or (table[:2] != np.floor(table[:2])).any():
-            raise InvalidModel(f"{name} has lists in an array of shape {table.shape}, for {steps} steps")
+        if (
+            steps not in (1, H)
+            or table.ndim != 2
+            or len(table) != columns
+            or (table[:2] != np.floor(table[:2])).any()
+        ):
+            raise InvalidModel(
+                f"{name} has lists in an array of shape {table.shape}, for {steps} steps"
+            )
         (place, state), lists = table[:2].astype(np.int64), steps * S * A
         if not ((place >= 0) & (place < lists)).all() or (np.diff(place * S + state) <= 0).any():
             raise InvalidModel(f"{name} has lists that are out of order")
         found = Successors(offsets(np.bincount(place, minlength=lists)), state)
-        paid = SizedLists(PaidLists(*found, table[2], float(about["elsewhere"])), S, A) if columns == 3 else None
+        paid = (
+            SizedLists(PaidLists(*found, table[2], float(about["elsewhere"])), S, A)
+            if columns == 3
+            else None
+        )
         read[name] = found if paid is None else paid
     return read
 
 
 def rules(baseline: Baseline) -> list[dict[str, Any]]:
-    """Return, for each step (from 0, as in arrays) and state, the actions that are played, by their labels."""
+    """Return, for each step (from 0, as in arrays) and state, the actions that are played, by
+    their labels.
+    """
     pi, book = baseline.policy, baseline.codebook
     return [
         {
@@ -185,21 +227,35 @@ def rules(baseline: Baseline) -> list[dict[str, Any]]:
     ]
 
 
-def learn_baseline(log: LogCounts, problem: Problem, delta: float, method: str = "robust") -> Learnt:
-    """Learn from a log by one of METHODS: robust (the default), vi-lcb and vi-lcb-first (the paper's), clone, spibb."""
+def learn_baseline(
+    log: LogCounts, problem: Problem, delta: float, method: str = "robust"
+) -> Learnt:
+    """Learn from a log by one of METHODS: robust (the default), vi-lcb and vi-lcb-first (the
+    paper's), clone, spibb.
+    """
     if method not in METHODS:
         raise InvalidSetting(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
     chosen = METHODS[method]
-    counts = all_counts(log, problem)  # steps that are not alike are refused, whatever the method makes of them
+    counts = all_counts(
+        log, problem
+    )  # steps that are not alike are refused, whatever the method makes of them
     return chosen.learn(log.fold_counts if chosen.by_folds else counts, problem, delta)
 
 
-def report(log: LogCounts, learnt: Learnt, missing: Missing, returns: Floats | None = None) -> dict[str, Any]:
-    """Return the numbers of a report, in the user's units. `returns`: of each episode, where the log is there."""
+def report(
+    log: LogCounts, learnt: Learnt, missing: Missing, returns: Floats | None = None
+) -> dict[str, Any]:
+    """Return the numbers of a report, in the user's units. `returns`: of each episode, where the
+    log is there.
+    """
     floor, needed = missing.floor, missing.episodes
     problem, delta = learnt.problem, learnt.delta
     user = problem.units.to_user
-    logged = logged_lower(problem, log.counts, delta) if returns is None else returns_lower(problem, returns, delta)
+    logged = (
+        logged_lower(problem, log.counts, delta)
+        if returns is None
+        else returns_lower(problem, returns, delta)
+    )
     return {
         "method": learnt.method,
         "H": log.H,
@@ -224,7 +280,12 @@ def report(log: LogCounts, learnt: Learnt, missing: Missing, returns: Floats | N
 
 def _saving(saving: Saving) -> dict[str, Any]:
     """Return what a declaration would save, in the user's units."""
-    return {"what": saving.what, "python": saving.python, "option": saving.option, "certified_value": saving.lower}
+    return {
+        "what": saving.what,
+        "python": saving.python,
+        "option": saving.option,
+        "certified_value": saving.lower,
+    }
 
 
 def _or_never(episodes: float) -> int | None:
@@ -239,34 +300,50 @@ def premises(log: LogCounts, learnt: Learnt) -> tuple[str, ...]:
     predicted = "the next state or the reward" if unknown else "the next state"
     lines = [
         "the log is complete: no episode was left out because of how it went",
-        f"actions were chosen by the recorded state, not by further knowledge that predicts {predicted}",
-        "the process is still the one that wrote the log, and the same state, action and step always have the same "
-        "transition probabilities",
+        "actions were chosen by the recorded state, not by further knowledge that predicts "
+        f"{predicted}",
+        "the process is still the one that wrote the log, and the same state, action and step "
+        "always have the same transition probabilities",
         f"every reward lies in {low:g}..{high:g} (declared by you)",
         *_states(log),
     ]
     if unknown:
-        lines.append("rewards are unknown: all that is used is that each state, action and step has a fixed mean")
+        lines.append(
+            "rewards are unknown: all that is used is that each state, action and step has a fixed "
+            "mean"
+        )
     else:
         lines.append(
-            "each pair (or transition) always pays what it paid in the log, or what your table says (declared by you)"
+            "each pair (or transition) always pays what it paid in the log, or what your table "
+            "says (declared by you)"
         )
     if problem.one_start:
-        lines.append(f"every episode starts in state {log.codebook.state_label(problem.s1)!r} (declared by you)")
+        lines.append(
+            f"every episode starts in state {log.codebook.state_label(problem.s1)!r} (declared by "
+            "you)"
+        )
     elif problem.start is None:
-        lines.append("the start is unknown: all that is used is that first states are drawn from a fixed distribution")
+        lines.append(
+            "the start is unknown: all that is used is that first states are drawn from a fixed "
+            "distribution"
+        )
     else:
         lines.append("first states are drawn with the probabilities you gave (declared by you)")
     if not anything_follows(problem.as_mask, problem.S, problem.A, len(log.codebook.states)):
         lines.append("only the transitions of the mask are possible (declared by you)")
     if problem.stationary:
-        lines.append(f"dynamics and rewards do not depend on the step (declared by you{compared(learnt.counts)})")
+        lines.append(
+            "dynamics and rewards do not depend on the step (declared by "
+            f"you{compared(learnt.counts)})"
+        )
     else:
-        lines.append("whether dynamics or rewards depend on the step is unknown: nothing is said about it")
+        lines.append(
+            "whether dynamics or rewards depend on the step is unknown: nothing is said about it"
+        )
     if learnt.method in VI_LCB.values():
         lines.append(
-            "a single policy wrote the whole log, and neither the number of episodes nor their ids depend on how they "
-            "went"
+            "a single policy wrote the whole log, and neither the number of episodes nor their ids "
+            "depend on how they went"
         )
     return tuple(lines)
 
@@ -276,13 +353,19 @@ def _states(log: LogCounts) -> list[str]:
     lines = []
     if log.unseen_state is not None:
         lines.append(
-            "which states there are is unknown: what is not in the log counts as one more state, which is never left "
-            "and pays the least"
+            "which states there are is unknown: what is not in the log counts as one more state, "
+            "which is never left and pays the least"
         )
     else:
         lines.append(f"the {len(log.codebook.states)} states are all there are (declared by you)")
     if log.absorbing_state is not None:
-        lines.append(f"after an early end each remaining step pays {log.after_end:g} (declared by you, or nothing)")
+        lines.append(
+            f"after an early end each remaining step pays {log.after_end:g} (declared by you, or "
+            "nothing)"
+        )
     elif log.unseen_state is None:
-        lines.append(f"no episode ends before its {log.H} steps (declared by you: an end would be one more state)")
+        lines.append(
+            f"no episode ends before its {log.H} steps (declared by you: an end would be one more "
+            "state)"
+        )
     return lines

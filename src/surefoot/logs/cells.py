@@ -1,9 +1,10 @@
-"""One reader of files of rows, for logs and for guards: CSV, TSV, JSON lines and Parquet. Nothing is guessed.
+"""One reader of files of rows, for logs and for guards: CSV, TSV, JSON lines and Parquet. Nothing
+is guessed.
 
-What separates the fields of a CSV is declared, by the ending of its name or by `delimiter`. No column comes from the
-name of a folder, and none is there twice. Python looks at every line of a text first (`text.py`). What it does not
-refuse can be read in one way only. DuckDB then reads it with all detection off, and must find as many rows.
-Values stay texts.
+What separates the fields of a CSV is declared, by the ending of its name or by `delimiter`. No
+column comes from the name of a folder, and none is there twice. Python looks at every line of a
+text first (`text.py`). What it does not refuse can be read in one way only. DuckDB then reads it
+with all detection off, and must find as many rows. Values stay texts.
 """
 
 import glob
@@ -39,23 +40,34 @@ ENDINGS = {  # of each format; a text may be compressed
     "csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
     "json": (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz"),
 }
-DELIMITERS = {",": ",", ";": ";", "|": "|", "\t": "\t", "tab": "\t"}  # what may be declared, and what it means
+DELIMITERS = {
+    ",": ",",
+    ";": ";",
+    "|": "|",
+    "\t": "\t",
+    "tab": "\t",
+}  # what may be declared, and what it means
 MEMORY = "256MB"
-BUFFER = 8_000_000  # bytes of CSV at a time: with DuckDB's default of 32 MB, small limits of memory are exceeded
+# bytes of CSV at a time: with DuckDB's default of 32 MB, small limits of memory are exceeded
+BUFFER = 8_000_000
 ROW_GROUP = 61_440  # rows, for the same reason
 CHUNK = 10_000  # rows at a time
 MOST_BYTES = 4 * (LONGEST + BLOCK)  # of a row
-NO_FOLDERS = "hive_partitioning = false"  # else a folder called action=mail takes the place of the column action
-# One core at a time: in parallel, rows have been read twice (duckdb#25164). What ends a line is not said: all lines end
-# alike, and where it was said to be \r\n, DuckDB 2.0.0 read no row.
+# else a folder called action=mail takes the place of the column action
+NO_FOLDERS = "hive_partitioning = false"
+# One core at a time: in parallel, rows have been read twice (duckdb#25164). What ends a line is not
+# said: all lines end alike, and where it was said to be \r\n, DuckDB 2.0.0 read no row.
 STRICT = (
-    "auto_detect = false, header = true, quote = '\"', escape = '\"', comment = '', nullstr = '', strict_mode = true, "
-    "null_padding = false, ignore_errors = false, encoding = 'utf-8', parallel = false, "
-    f"max_line_size = {MOST_BYTES}, buffer_size = {BUFFER}, {NO_FOLDERS}"
+    "auto_detect = false, header = true, quote = '\"', escape = '\"', comment = '', nullstr = '', "
+    "strict_mode = true, null_padding = false, ignore_errors = false, encoding = 'utf-8', parallel "
+    f"= false, max_line_size = {MOST_BYTES}, buffer_size = {BUFFER}, {NO_FOLDERS}"
 )
-OBJECTS = f"format = 'newline_delimited', ignore_errors = false, maximum_object_size = {MOST_BYTES}, {NO_FOLDERS}"
+OBJECTS = (
+    "format = 'newline_delimited', ignore_errors = false, maximum_object_size = "
+    f"{MOST_BYTES}, {NO_FOLDERS}"
+)
 
-# ---- Which files are meant -------------------------------------------------------------------------------------------
+# ---- Which files are meant -----------------------------------------------------------------------
 
 
 class Files(NamedTuple):
@@ -68,7 +80,11 @@ class Files(NamedTuple):
     @property
     def where(self) -> str:
         """What they are called."""
-        return self.names[0] if len(self.names) == 1 else f"{self.names[0]} and {len(self.names) - 1} more"
+        return (
+            self.names[0]
+            if len(self.names) == 1
+            else f"{self.names[0]} and {len(self.names) - 1} more"
+        )
 
     def place(self, file: int, row: int) -> str:
         """What a row is called."""
@@ -76,13 +92,16 @@ class Files(NamedTuple):
 
 
 def find_files(paths: Paths, delimiter: str | None = None) -> Files:
-    """Return the files that are meant, those of a glob in sorted order. The delimiter is that of all of them."""
+    """Return the files that are meant, those of a glob in sorted order. The delimiter is that of
+    all of them.
+    """
     given = list(paths) if isinstance(paths, list | tuple) else [paths]
     odd = next((path for path in given if not isinstance(path, str | Path)), None)
     if odd is not None:
         raise InvalidSetting(
-            f"Expected the path of a log, several in a list, or a glob, found {type(odd).__name__}. Write a data "
-            "frame to a file first: frame.to_parquet('log.parquet')."
+            "Expected the path of a log, several in a list, or a glob, found "
+            f"{type(odd).__name__}. Write a data frame to a file first: "
+            "frame.to_parquet('log.parquet')."
         )
     names = [name for path in given for name in _meant(str(path))]
     if not names:
@@ -100,12 +119,20 @@ def find_files(paths: Paths, delimiter: str | None = None) -> Files:
 def _meant(path: str) -> list[str]:
     """Return the file that a path names, or the files that a glob means."""
     if Path(path).is_dir():
-        ends = [end for endings in ENDINGS.values() for end in endings if any(Path(path).glob(f"*{end}"))]
+        ends = [
+            end
+            for endings in ENDINGS.values()
+            for end in endings
+            if any(Path(path).glob(f"*{end}"))
+        ]
         some = f"{path.rstrip('/')}/*{(ends or ['.parquet'])[0]}"
         raise InvalidLog(f"{path} is a folder. Name the files in it: '{some}'.")
     found = [path] if Path(path).is_file() else sorted(glob.glob(path, recursive=True))  # noqa: PTH207  (absolute patterns)
     if not found:
-        raise InvalidLog(f"{path} does not exist. Expected a log as Parquet, CSV or JSON lines: a file or a glob.")
+        raise InvalidLog(
+            f"{path} does not exist. Expected a log as Parquet, CSV or JSON lines: a file or a "
+            "glob."
+        )
     return found
 
 
@@ -123,13 +150,16 @@ def _delimiter(name: str, declared: str | None) -> str:
         return "\t" if name.lower().removesuffix(".gz").endswith(".tsv") else ","
     if declared not in DELIMITERS:
         known = ", ".join(repr(each) for each in DELIMITERS)
-        raise InvalidSetting(f"delimiter is {declared!r}, expected what separates the fields of a CSV: one of {known}.")
+        raise InvalidSetting(
+            f"delimiter is {declared!r}, expected what separates the fields of a CSV: one of "
+            f"{known}."
+        )
     if _form(name) != "csv":
         raise InvalidSetting(f"delimiter is for CSV: {name} has another format. Leave it out.")
     return DELIMITERS[declared]
 
 
-# ---- What DuckDB makes of them ---------------------------------------------------------------------------------------
+# ---- What DuckDB makes of them -------------------------------------------------------------------
 
 
 class Wanted(NamedTuple):
@@ -141,13 +171,17 @@ class Wanted(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """Files that were opened. Where there are rows, the view `raw` has the wanted columns, each by its meaning.
+    """Files that were opened. Where there are rows, the view `raw` has the wanted columns, each by
+    its meaning.
 
-    Of text, and where it is asked for, it also has `file`, the number of the file, and `row`, from 1 in each of them.
+    Of text, and where it is asked for, it also has `file`, the number of the file, and `row`, from
+    1 in each of them.
     """
 
     rows: int
-    kinds: Mapping[str, str]  # DuckDB's type of each wanted column that is there; VARCHAR of all that is text
+    kinds: Mapping[
+        str, str
+    ]  # DuckDB's type of each wanted column that is there; VARCHAR of all that is text
     torn: int  # how many rows have not the fields of the header
     first_torn: tuple[tuple[int, Torn], ...]  # each with its file
 
@@ -163,8 +197,8 @@ def open_raw(
 ) -> Raw:
     """Open files as the view `raw`, if there are rows.
 
-    A text is written to the folder first, as Parquet. With `keep_torn` a torn row is one without values; else a file
-    that has some is refused.
+    A text is written to the folder first, as Parquet. With `keep_torn` a torn row is one without
+    values; else a file that has some is refused.
     """
     looks = [_look(con, files, i) for i in range(len(files.names))]
     for name, look in zip(files.names, looks, strict=True):
@@ -178,12 +212,20 @@ def open_raw(
     first_torn = tuple((i, row) for i, look in enumerate(looks) for row in look.first_torn)
     if torn and not keep_torn:
         raise InvalidLog(_about_torn(files, torn, *first_torn[0]))
-    held = {meaning: there[name.lower()] for meaning, name in wanted.names.items() if name.lower() in there}
+    held = {
+        meaning: there[name.lower()]
+        for meaning, name in wanted.names.items()
+        if name.lower() in there
+    }
     if files.form == "parquet":
         con.execute(f"CREATE VIEW raw AS {_of_parquet(files, held, numbered)}")
     else:
         con.execute(f"CREATE VIEW raw AS {_of_text(con, files, looks, held, folder)}")
-    kinds = {str(name): str(kind) for name, kind, *_ in con.execute("DESCRIBE raw").fetchall() if name in held}
+    kinds = {
+        str(name): str(kind)
+        for name, kind, *_ in con.execute("DESCRIBE raw").fetchall()
+        if name in held
+    }
     return Raw(rows, kinds, torn, first_torn)
 
 
@@ -196,7 +238,9 @@ def _look(con: "duckdb.DuckDBPyConnection", files: Files, i: int) -> Look:
         return look_at_json(name)
     place = quote_text(_pattern(name))
     columns, inside = list[str](), 0  # the parts of a column follow it
-    for column, parts in con.execute(f"SELECT name, num_children FROM parquet_schema({place})").fetchall()[1:]:
+    for column, parts in con.execute(
+        f"SELECT name, num_children FROM parquet_schema({place})"
+    ).fetchall()[1:]:
         columns += [] if inside else [str(column)]
         inside = max(0, inside - 1) + int(parts or 0)
     ((rows,),) = con.execute(f"SELECT num_rows FROM parquet_file_metadata({place})").fetchall()
@@ -204,19 +248,25 @@ def _look(con: "duckdb.DuckDBPyConnection", files: Files, i: int) -> Look:
 
 
 def _require_plain(name: str, columns: Sequence[str]) -> None:
-    """Refuse a column with spaces around its name, which would not be found, and one that is there twice: DuckDB would
-    read the second one under another name."""
+    """Refuse a column with spaces around its name, which would not be found, and one that is there
+    twice: DuckDB would read the second one under another name.
+    """
     spaced = next((column for column in columns if column != column.strip()), None)
     if spaced is not None:
         raise InvalidLog(
-            f"{name} has a column that is called {spaced[:60]!r}, with spaces around its name. Expected none: correct "
-            "the header."
+            f"{name} has a column that is called {spaced[:60]!r}, with spaces around its name. "
+            "Expected none: correct the header."
         )
     times = Counter(column.lower() for column in columns)
     repeated = next((column for column in columns if times[column.lower()] > 1), None)
     if repeated is not None:
-        what = f"{times[repeated.lower()]} columns that are called {repeated[:60]!r}, in upper or lower case"
-        raise InvalidLog(f"{name} has {what}. Expected each name once: rename them, or leave out all but one.")
+        what = (
+            f"{times[repeated.lower()]} columns that are called {repeated[:60]!r}, in upper or "
+            "lower case"
+        )
+        raise InvalidLog(
+            f"{name} has {what}. Expected each name once: rename them, or leave out all but one."
+        )
 
 
 def _require_needed(files: Files, wanted: Wanted, there: Mapping[str, str]) -> None:
@@ -227,9 +277,14 @@ def _require_needed(files: Files, wanted: Wanted, there: Mapping[str, str]) -> N
     lacking = ", ".join(column_called(wanted.names[meaning], meaning) for meaning in missing)
     found, advice = ", ".join(map(_shown, there.values())), wanted.advice.format(missing[0])
     header = "".join(there.values())
-    other = next((name for name, sign in DELIMITERS.items() if sign in header and name != "\t"), None)
+    other = next(
+        (name for name, sign in DELIMITERS.items() if sign in header and name != "\t"), None
+    )
     if files.form == "csv" and len(there) == 1 and other is not None:
-        advice = f"Are fields separated by {other!r}? Declare it: delimiter={other!r}, or --delimiter {other!r}."
+        advice = (
+            f"Are fields separated by {other!r}? Declare it: delimiter={other!r}, or "
+            f"--delimiter {other!r}."
+        )
     raise InvalidLog(f"{files.where} has no column {lacking}. Found: {found or 'none'}. {advice}")
 
 
@@ -239,16 +294,19 @@ def column_called(name: str, meaning: str) -> str:
 
 
 def _shown(name: str) -> str:
-    """Return a column's name, in quotes if it begins or ends with spaces, which nobody would see."""
+    """Return a column's name, in quotes if it begins or ends with spaces, which nobody would
+    see.
+    """
     return name if name == name.strip() else repr(name)
 
 
 def _about_torn(files: Files, torn: int, i: int, first: Torn) -> str:
     others = f" {torn - 1:,} more are torn like that." if torn > 1 else ""
     return (
-        f"{files.place(i, first.row)} (line {first.line:,}) has {first.fields} fields, expected {first.expected}, as "
-        f"in the header.{others} Correct this where the file is made: a value that holds the delimiter, "
-        f"{files.delimiters[i]!r}, needs quotes around it, and no line is empty."
+        f"{files.place(i, first.row)} (line {first.line:,}) has {first.fields} fields, expected "
+        f"{first.expected}, as in the header.{others} Correct this where the file is made: a value "
+        f"that holds the delimiter, {files.delimiters[i]!r}, needs quotes around it, and no line "
+        "is empty."
     )
 
 
@@ -258,29 +316,55 @@ def _of_parquet(files: Files, held: Mapping[str, str], numbered: bool) -> str:
     options = f"union_by_name = true, {NO_FOLDERS}"
     if numbered:
         names = _listed(map(_absolute, files.names))
-        chosen += [f"list_position({names}, surefoot_file) - 1 AS file", "file_row_number + 1 AS row"]
+        chosen += [
+            f"list_position({names}, surefoot_file) - 1 AS file",
+            "file_row_number + 1 AS row",
+        ]
         options += ", filename = 'surefoot_file', file_row_number = true"
-    return f"SELECT {', '.join(chosen)} FROM read_parquet({_listed(map(_pattern, files.names))}, {options})"
+    return (
+        f"SELECT {', '.join(chosen)} FROM read_parquet({_listed(map(_pattern, files.names))}, "
+        f"{options})"
+    )
 
 
 def _of_text(
-    con: "duckdb.DuckDBPyConnection", files: Files, looks: Sequence[Look], held: Mapping[str, str], folder: Path
+    con: "duckdb.DuckDBPyConnection",
+    files: Files,
+    looks: Sequence[Look],
+    held: Mapping[str, str],
+    folder: Path,
 ) -> str:
-    """Write the wanted columns of each text as Parquet, in the order of rows; return the query of all of them."""
-    places = [_as_parquet(con, files, i, look, held, folder) for i, look in enumerate(looks) if look.rows]
+    """Write the wanted columns of each text as Parquet, in the order of rows; return the query
+    of all of them.
+    """
+    places = [
+        _as_parquet(con, files, i, look, held, folder) for i, look in enumerate(looks) if look.rows
+    ]
     chosen = [*map(quote_name, held), "file", "file_row_number + 1 AS row"]
-    return f"SELECT {', '.join(chosen)} FROM read_parquet({_listed(places)}, file_row_number = true, {NO_FOLDERS})"
+    return (
+        f"SELECT {', '.join(chosen)} FROM read_parquet({_listed(places)}, file_row_number = "
+        f"true, {NO_FOLDERS})"
+    )
 
 
 def _as_parquet(
-    con: "duckdb.DuckDBPyConnection", files: Files, i: int, look: Look, held: Mapping[str, str], folder: Path
+    con: "duckdb.DuckDBPyConnection",
+    files: Files,
+    i: int,
+    look: Look,
+    held: Mapping[str, str],
+    folder: Path,
 ) -> str:
-    """Write one text; as many rows must be read as were seen. Nothing, and an empty text, are missing values."""
+    """Write one text; as many rows must be read as were seen. Nothing, and an empty text, are
+    missing values.
+    """
     wanted = [name.lower() for name in held.values()]
     if files.form == "csv":
         source, cells = _csv(files, i, look, folder)
     else:
-        source, cells = _json(files.names[i], i, [name for name in look.columns if name.lower() in wanted], folder)
+        source, cells = _json(
+            files.names[i], i, [name for name in look.columns if name.lower() in wanted], folder
+        )
     read = zip(held, [cells.get(name, "NULL") for name in wanted], strict=True)
     chosen = [f"nullif({cell}, '')::VARCHAR AS {quote_name(meaning)}" for meaning, cell in read]
     place = str(folder / f"{i}.parquet")
@@ -289,28 +373,41 @@ def _as_parquet(
         f"COPY ({rows}) TO {quote_text(place)} (FORMAT PARQUET, ROW_GROUP_SIZE {ROW_GROUP})"
     ).fetchall()
     if n != look.rows:
-        raise InvalidLog(f"{files.names[i]} has {look.rows:,} rows, and {n:,} were read. Write it as Parquet.")
+        raise InvalidLog(
+            f"{files.names[i]} has {look.rows:,} rows, and {n:,} were read. Write it as Parquet."
+        )
     return place
 
 
 def _csv(files: Files, i: int, look: Look, folder: Path) -> tuple[str, Mapping[str, str]]:
-    """Return how DuckDB reads a CSV, and what it calls each column, by position: names may be any."""
+    """Return how DuckDB reads a CSV, and what it calls each column, by position: names may be
+    any.
+    """
     name, delimiter = files.names[i], files.delimiters[i]
     if look.torn:
         name = str(without_torn(name, delimiter, look, folder / f"{i}.csv"))
     columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(len(look.columns)))
     dialect = f"delim = {quote_text(delimiter)}, {_compression(name)}"
     cells = {column.lower(): f"c{place}" for place, column in enumerate(look.columns)}
-    return f"read_csv({quote_text(_pattern(name))}, columns = {{{columns}}}, {dialect}, {STRICT})", cells
+    return (
+        f"read_csv({quote_text(_pattern(name))}, columns = {{{columns}}}, {dialect}, {STRICT})",
+        cells,
+    )
 
 
 def _json(name: str, i: int, keys: Sequence[str], folder: Path) -> tuple[str, Mapping[str, str]]:
-    """Return how DuckDB reads these keys of JSON lines, and what it calls them. It knows no mark of UTF-8 there."""
+    """Return how DuckDB reads these keys of JSON lines, and what it calls them. It knows no mark
+    of UTF-8 there.
+    """
     if has_mark(name):
         name = str(without_mark(name, folder / f"{i}.json"))
     columns = ", ".join(f"{quote_text(key)}: 'VARCHAR'" for key in keys)
     cells = {key.lower(): quote_name(key) for key in keys}
-    return f"read_json({quote_text(_pattern(name))}, columns = {{{columns}}}, {_compression(name)}, {OBJECTS})", cells
+    return (
+        f"read_json({quote_text(_pattern(name))}, columns = {{{columns}}}, {_compression(name)}, "
+        f"{OBJECTS})",
+        cells,
+    )
 
 
 def _compression(name: str) -> str:
@@ -318,7 +415,9 @@ def _compression(name: str) -> str:
 
 
 def _absolute(name: str) -> str:
-    """Return a path that is nothing else to DuckDB, such as a folder of the user (~) or an address."""
+    """Return a path that is nothing else to DuckDB, such as a folder of the user (~) or an
+    address.
+    """
     return str(Path(name).absolute())
 
 
@@ -331,7 +430,7 @@ def _listed(texts: Iterable[str]) -> str:
     return f"[{', '.join(map(quote_text, texts))}]"
 
 
-# ---- Row by row ------------------------------------------------------------------------------------------------------
+# ---- Row by row ----------------------------------------------------------------------------------
 
 
 class Row(NamedTuple):
@@ -344,7 +443,9 @@ class Row(NamedTuple):
 def rows_of(
     path: Path, needed: Sequence[str], also: Sequence[str], delimiter: str | None
 ) -> Generator[Row, None, None]:
-    """Yield the rows of a file in their order, with these columns; those of `also` may be lacking."""
+    """Yield the rows of a file in their order, with these columns; those of `also` may be
+    lacking.
+    """
     files, names = find_files(path, delimiter), {name: name for name in (*needed, *also)}
     wanted = Wanted(names, needed, f"Expected the columns {', '.join(needed)}.")
     with (
@@ -362,7 +463,7 @@ def rows_of(
                 yield Row(files.place(file, row), dict(zip(raw.kinds, values, strict=True)))
 
 
-# ---- DuckDB ----------------------------------------------------------------------------------------------------------
+# ---- DuckDB --------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -374,10 +475,16 @@ def connected(memory: str, spill: str) -> Iterator["duckdb.DuckDBPyConnection"]:
         try:
             con.execute(f"SET memory_limit = '{_size(memory)}'")
         except duckdb.Error:
-            raise InvalidSetting(f"memory is {memory!r}, expected a size such as '512MB' or '4GB'.") from None
+            raise InvalidSetting(
+                f"memory is {memory!r}, expected a size such as '512MB' or '4GB'."
+            ) from None
         con.execute(f"SET temp_directory = {quote_text(spill)}")
-        con.execute("SET perfect_ht_threshold = 18")  # bits of keys: small tables are filled by index, not by hash
-        con.execute("SET enable_progress_bar = false")  # a progress bar would mix with the output of a command
+        con.execute(
+            "SET perfect_ht_threshold = 18"
+        )  # bits of keys: small tables are filled by index, not by hash
+        con.execute(
+            "SET enable_progress_bar = false"
+        )  # a progress bar would mix with the output of a command
         yield con
 
 
@@ -389,17 +496,26 @@ def readable(where: str) -> Iterator[None]:
     try:
         yield
     except duckdb.OutOfMemoryException as reason:
-        raise InvalidLog(f"{where} does not fit into memory: {_first_line(reason)} Increase memory=.") from None
+        raise InvalidLog(
+            f"{where} does not fit into memory: {_first_line(reason)} Increase memory=."
+        ) from None
     except duckdb.Error as reason:
         raise InvalidLog(
-            f"{where} cannot be read: {_first_line(reason)} Is the file complete, and is its ending right?"
+            f"{where} cannot be read: {_first_line(reason)} Is the file complete, and is its "
+            "ending right?"
         ) from None
 
 
 def _first_line(reason: Exception) -> str:
-    """Return the first lines of DuckDB's message without its hints; they name file, line and value."""
+    """Return the first lines of DuckDB's message without its hints; they name file, line and
+    value.
+    """
     lines = [line.strip() for line in str(reason).splitlines() if line.strip()]
-    kept = [line.rstrip(".") for line in lines[:4] if not line.lower().startswith(("possible", "candidate", "line 1"))]
+    kept = [
+        line.rstrip(".")
+        for line in lines[:4]
+        if not line.lower().startswith(("possible", "candidate", "line 1"))
+    ]
     text = ". ".join(kept or lines[:1]) or type(reason).__name__
     return f"{text[:400]}."
 

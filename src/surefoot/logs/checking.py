@@ -1,4 +1,6 @@
-"""Check whether a log is what it should be: every episode is looked at, and findings name those with errors."""
+"""Check whether a log is what it should be: every episode is looked at, and findings name those
+with errors.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -13,23 +15,26 @@ if TYPE_CHECKING:
     from surefoot.logs.log_counts import LogCounts
 
 NAMED = 3  # episodes with an error that a finding names
-NO_AMOUNT = (
-    f"(NOT isfinite(reward) OR abs(reward) > {LARGEST_NUMBER!r})"  # in SQL: sums may overflow, or are no numbers
-)
+# in SQL: sums may overflow, or are no numbers
+NO_AMOUNT = f"(NOT isfinite(reward) OR abs(reward) > {LARGEST_NUMBER!r})"
 ASKED = 30  # so many are asked for: one episode may have errors in several rows
 
 # Certificates presume a log from which no episode was left out because of how it went.
 LEAVE_OUT = "Leaving episodes out is sound only if it has nothing to do with how they went."
 MESSAGES = {  # what is wrong -> what is counted, and the sentences about it
-    "missing": ("row", f"Found {{n}} without {{name}}{{some}}. Fill it in where the log is made. {LEAVE_OUT}"),
+    "missing": (
+        "row",
+        f"Found {{n}} without {{name}}{{some}}. Fill it in where the log is made. {LEAVE_OUT}",
+    ),
     "word": (
         "row",
-        "Found {n} with a value of {name}{some}, such as {{such}}. Correct it where the log is made. " + LEAVE_OUT,
+        "Found {n} with a value of {name}{some}, such as {{such}}. Correct it where the log is "
+        "made. " + LEAVE_OUT,
     ),
     "fields": (
         "row",
-        "Found {n} with another number of fields than the {name}. Correct this where the log is made: a separator "
-        f"inside a value needs quotes around the value. {LEAVE_OUT}",
+        "Found {n} with another number of fields than the {name}. Correct this where the log is "
+        f"made: a separator inside a value needs quotes around the value. {LEAVE_OUT}",
     ),
     "range": ("reward", "found {n}{some}."),
     "undeclared": ("row", "Found {n}{some} with a label that was not declared."),
@@ -39,21 +44,32 @@ MESSAGES = {  # what is wrong -> what is counted, and the sentences about it
     ),
     "duplicate": (
         "repeated step",
-        "Found {n}{some}: the episode already has a row for this step. If each file numbers its episodes from the "
-        "start, make the ids differ; if a row occurs twice, keep it once.",
+        "Found {n}{some}: the episode already has a row for this step. If each file numbers its "
+        "episodes from the start, make the ids differ; if a row occurs twice, keep it once.",
     ),
-    "gap": ("gap", "Found {n} in the steps{some}. An episode must have each of its steps, from the first."),
-    "chain": ("broken chain", "Found {n}{some}: the next_state of a step is not the state of the following step."),
-    "after": ("row", "Found {n} after the end of an episode{some}. Only the last step of an episode is terminated."),
+    "gap": (
+        "gap",
+        "Found {n} in the steps{some}. An episode must have each of its steps, from the first.",
+    ),
+    "chain": (
+        "broken chain",
+        "Found {n}{some}: the next_state of a step is not the state of the following step.",
+    ),
+    "after": (
+        "row",
+        "Found {n} after the end of an episode{some}. Only the last step of an episode is "
+        "terminated.",
+    ),
     "short": (
         "incomplete episode",
-        "Found {n}{some}: step {final} is missing, and no flag says why. If such an episode ended, say so in a column "
-        "terminated; if all episodes are shorter than the longest one, give a shorter horizon.",
+        "Found {n}{some}: step {final} is missing, and no flag says why. If such an episode ended, "
+        "say so in a column terminated; if all episodes are shorter than the longest one, give a "
+        "shorter horizon.",
     ),
     "truncated": (
         "episode",
-        "Found {n} cut off (truncated) before step {final}{some}. What would have followed is unknown: give a horizon "
-        "that all episodes reach. " + LEAVE_OUT,
+        "Found {n} cut off (truncated) before step {final}{some}. What would have followed is "
+        "unknown: give a horizon that all episodes reach. " + LEAVE_OUT,
     ),
 }
 
@@ -78,7 +94,9 @@ class Finding:
     text: str
     episodes: tuple[int | str, ...] = ()  # some of those concerned
     count: int = 0  # how many rows or episodes are concerned
-    rows: tuple[int | str, ...] = ()  # the first of them, counted from 1 below a header; of several files with names
+    rows: tuple[
+        int | str, ...
+    ] = ()  # the first of them, counted from 1 below a header; of several files with names
 
 
 @dataclass(frozen=True)
@@ -116,23 +134,38 @@ class LogReport:
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as plain values for programs."""
-        facts: dict[str, Any] = {"rows": self.rows, "episodes": self.episodes, "usable": self.usable}
+        facts: dict[str, Any] = {
+            "rows": self.rows,
+            "episodes": self.episodes,
+            "usable": self.usable,
+        }
         if self.counted is not None:
             log = self.counted
-            facts |= {"H": log.H, "S": log.S, "A": log.A, "coverage": log.coverage, "mean_return": log.mean_return}
-            facts |= {"reward_min": float(np.nanmin(log.rewards.min)), "reward_max": float(np.nanmax(log.rewards.max))}
+            facts |= {
+                "H": log.H,
+                "S": log.S,
+                "A": log.A,
+                "coverage": log.coverage,
+                "mean_return": log.mean_return,
+            }
+            facts |= {
+                "reward_min": float(np.nanmin(log.rewards.min)),
+                "reward_max": float(np.nanmax(log.rewards.max)),
+            }
         return {**facts, "findings": [asdict(finding) for finding in self.findings]}
 
     def __str__(self) -> str:
-        lines = [f"{self.where}: {how_many(self.rows, 'row')}, {how_many(self.episodes, 'episode')}"]
+        lines = [
+            f"{self.where}: {how_many(self.rows, 'row')}, {how_many(self.episodes, 'episode')}"
+        ]
         if self.counted is not None:
             log = self.counted
             seen = f"{log.pairs_seen:,} of {how_many(log.pairs, 'pair')} (step, state, action) seen"
             lines += [
                 sizes(log),
                 f"coverage {log.coverage:.1%}: {seen}",
-                f"rewards {np.nanmin(log.rewards.min):g}..{np.nanmax(log.rewards.max):g}, mean return per episode "
-                f"{log.mean_return:.6g}",
+                f"rewards {np.nanmin(log.rewards.min):g}..{np.nanmax(log.rewards.max):g}, mean "
+                f"return per episode {log.mean_return:.6g}",
             ]
         for finding in self.findings:
             lines.append(f"{finding.kind}: {finding.text}{first_rows(finding)}")
@@ -143,7 +176,11 @@ class LogReport:
 def sizes(log: "LogCounts") -> str:
     """Write H, S and A for the terminal."""
     states = how_many(log.S, "state")
-    added = [] if log.absorbing_state is None else ["one of them absorbing, for episodes that end early"]
+    added = (
+        []
+        if log.absorbing_state is None
+        else ["one of them absorbing, for episodes that end early"]
+    )
     added += [] if log.unseen_state is None else ["one of them for all states that were never seen"]
     states += f" ({'; '.join(added)})" if added else ""
     return f"H = {how_many(log.H, 'step')}, S = {states}, A = {how_many(log.A, 'action')}"
@@ -165,9 +202,13 @@ def audit(log: OpenLog, horizon: int | None = None) -> LogReport:
 
 
 def first_problem(log: OpenLog, horizon: int | None = None) -> str:
-    """Return the errors of a log in one message, for `count_log`, which saw only that totals do not add up."""
+    """Return the errors of a log in one message, for `count_log`, which saw only that totals do
+    not add up.
+    """
     report = audit(log, horizon)
-    texts = [finding.text for finding in report.errors] or ["The totals of its counts do not add up."]
+    texts = [finding.text for finding in report.errors] or [
+        "The totals of its counts do not add up."
+    ]
     return f"{log.where}: {' '.join(texts)}"
 
 
@@ -176,14 +217,21 @@ def _missing(log: OpenLog) -> list[Finding]:
     names = (*COLUMNS, *(flag for flag in FLAGS if flag in log.flags))
     tests = {name: f"{name} IS NULL" for name in names}
     return [
-        Finding("error", "missing", described("missing", n, named(some), name=name), episodes_of(some), n)
+        Finding(
+            "error",
+            "missing",
+            described("missing", n, named(some), name=name),
+            episodes_of(some),
+            n,
+        )
         for name, n, some in tested(log, "log", tests)
     ]
 
 
 def _rewards(log: OpenLog) -> list[Finding]:
     """Find rewards that are not finite numbers."""
-    # A WHERE would be answered from the statistics of Parquet files, which may leave out NaN (duckdb#25521).
+    # A WHERE would be answered from the statistics of Parquet files, which may leave out NaN
+    # (duckdb#25521).
     return [
         Finding("error", what, described(what, n, named(some)), episodes_of(some), n)
         for what, n, some in tested(log, "log", {"reward": NO_AMOUNT})
@@ -220,17 +268,24 @@ def chain_tests(start: int, final: int) -> dict[str, str]:
 
 
 def in_order(final: int, which: str = "true") -> str:
-    """Return the rows up to the last step, each with the row before it and after it in its episode."""
+    """Return the rows up to the last step, each with the row before it and after it in its
+    episode.
+    """
     return (
-        "(SELECT *, lag(step) OVER w AS before, lead(step) OVER w AS after, "
-        "lag(next_state) OVER w AS arrived, coalesce(lag(terminated) OVER w, false) AS ended "
-        f"FROM log WHERE step <= {final} AND {which} WINDOW w AS (PARTITION BY episode ORDER BY step))"
+        "(SELECT *, lag(step) OVER w AS before, lead(step) OVER w AS after, lag(next_state) OVER w "
+        "AS arrived, coalesce(lag(terminated) OVER w, false) AS ended FROM log WHERE step <= "
+        f"{final} AND {which} WINDOW w AS (PARTITION BY episode ORDER BY step))"
     )
 
 
 def tested(log: OpenLog, rows: str, tests: Mapping[str, str]) -> Iterator[tuple[str, int, Any]]:
-    """For each test that some row meets, yield its name, how many rows meet it, and some of their episodes."""
-    asked = [f"count(*) FILTER ({test}), min(episode, {ASKED}) FILTER ({test})" for test in tests.values()]
+    """For each test that some row meets, yield its name, how many rows meet it, and some of
+    their episodes.
+    """
+    asked = [
+        f"count(*) FILTER ({test}), min(episode, {ASKED}) FILTER ({test})"
+        for test in tests.values()
+    ]
     answer = iter(log.row(f"SELECT {', '.join(asked)} FROM {rows}"))
     for name, n, some in zip(tests, answer, answer, strict=True):
         if n:
@@ -243,37 +298,48 @@ def _about(counted: "LogCounts") -> list[Finding]:
     book, paid = counted.codebook, counted.rewards
     starts = np.flatnonzero(counted.starts)
     if len(starts) > 1:
-        text = f"Episodes start in {len(starts)} states. A floor then refers to the average over the first states."
+        text = (
+            f"Episodes start in {len(starts)} states. A floor then refers to the average over "
+            "the first states."
+        )
         found.append(Finding("note", "starts", text, count=len(starts)))
     else:
         text = (
-            f"All episodes start in state {book.state_label(int(starts[0]))!r}. The start is unknown unless you "
-            "declare it: start=, or --start."
+            f"All episodes start in state {book.state_label(int(starts[0]))!r}. The start is "
+            "unknown unless you declare it: start=, or --start."
         )
         found.append(Finding("note", "starts", text, count=1))
     if not counted.declared:
         low, high = np.nanmin(paid.min), np.nanmax(paid.max)
         text = (
-            f"Rewards in the log lie in {low:g}..{high:g}. Declare which rewards are possible with reward_range "
-            "(--reward-range LOW HIGH) before anything is certified."
+            f"Rewards in the log lie in {low:g}..{high:g}. Declare which rewards are possible with "
+            "reward_range (--reward-range LOW HIGH) before anything is certified."
         )
         found.append(Finding("note", "range", text))
     declare = "Rewards are unknown unless you declare them: rewards=, or --rewards."
     if counted.by_pair:
         text = f"Every pair always paid the same. {declare}"
     elif counted.by_transition:
-        text = f"Every transition always paid the same: rewards depend on the next state, too. {declare}"
+        text = (
+            "Every transition always paid the same: rewards depend on the next state, too. "
+            f"{declare}"
+        )
     elif varied := int((paid.min < paid.max).sum()):
         seen = int((paid.n > 0).sum())
-        text = f"Rewards vary ({varied:,} of {seen:,} pairs). Certificates will treat them as unknown."
+        text = (
+            f"Rewards vary ({varied:,} of {seen:,} pairs). Certificates will treat them as unknown."
+        )
     else:
-        text = "Too few pairs were seen twice to know whether rewards vary. Certificates will treat them as unknown."
+        text = (
+            "Too few pairs were seen twice to know whether rewards vary. Certificates will "
+            "treat them as unknown."
+        )
     found.append(Finding("note", "rewards", text))
     if counted.unseen_state is not None:
         text = (
-            f"The states were not declared. There may be more than the {len(book.states)} in the log: one more state "
-            "stands for them, and pays the least that is possible. If you know that there are no others, declare it: "
-            "states=, or --states."
+            f"The states were not declared. There may be more than the {len(book.states)} in the "
+            "log: one more state stands for them, and pays the least that is possible. If you know "
+            "that there are no others, declare it: states=, or --states."
         )
         found.append(Finding("note", "labels", text))
     return found

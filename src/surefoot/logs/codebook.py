@@ -1,4 +1,6 @@
-"""Codebook: which label each number of a state or an action stands for. Everything learnt from a log keeps it."""
+"""Codebook: which label each number of a state or an action stands for. Everything learnt from a
+log keeps it.
+"""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -28,10 +30,11 @@ Declared = Sequence[Label] | int | str | None
 class Codebook(FrozenRecord):
     """State number i has the label `states[i]`, action number i the label `actions[i]`.
 
-    With `absorbing` there is one more state after them: the absorbing state that episodes stay in after an early end.
-    With `unseen` there is another one, the last: it stands for all states that have no label, because nobody declared
-    that those of the log are all. `state(label)` returns its number for any label that is not in the list. Integers 0,
-    1, 2, ... are their own numbers. All other labels are numbered in sorted order.
+    With `absorbing` there is one more state after them: the absorbing state that episodes stay in
+    after an early end. With `unseen` there is another one, the last: it stands for all states that
+    have no label, because nobody declared that those of the log are all. `state(label)` returns its
+    number for any label that is not in the list. Integers 0, 1, 2, ... are their own numbers. All
+    other labels are numbered in sorted order.
     """
 
     states: tuple[Label, ...]
@@ -63,12 +66,16 @@ class Codebook(FrozenRecord):
 
     @property
     def absorbing_state(self) -> int | None:
-        """The number of the absorbing state, in which episodes stay after an early end; None if there is none."""
+        """The number of the absorbing state, in which episodes stay after an early end; None if
+        there is none.
+        """
         return len(self.states) if self.absorbing else None
 
     @property
     def unseen_state(self) -> int | None:
-        """The number of the state that stands for all states without a label; None if all states have one."""
+        """The number of the state that stands for all states without a label; None if all states
+        have one.
+        """
         return self.S - 1 if self.unseen else None
 
     @property
@@ -77,7 +84,9 @@ class Codebook(FrozenRecord):
         return len(self.actions)
 
     def state(self, label: Label) -> int:
-        """Return the number of the state with this label; of the unseen state, if there is one and no such label."""
+        """Return the number of the state with this label; of the unseen state, if there is one
+        and no such label.
+        """
         if self.unseen_state is not None and label not in self.states:
             return self.unseen_state
         return _number("state", label, self.states)
@@ -93,7 +102,9 @@ class Codebook(FrozenRecord):
 
     @property
     def names(self) -> Names:
-        """The labels as the names of a problem's states and actions: `problem.with_names(*codebook.names)`."""
+        """The labels as the names of a problem's states and actions:
+        `problem.with_names(*codebook.names)`.
+        """
         return Names(tuple(self.state_label(s) for s in range(self.S)), self.actions)
 
     def as_json(self) -> dict[str, Any]:
@@ -108,7 +119,9 @@ class Codebook(FrozenRecord):
             assert isinstance(given, dict)
             assert isinstance(given["states"], list)  # not how many there are: a file lists them
             assert isinstance(given["actions"], list)
-            return cls(given["states"], given["actions"], given["absorbing"], unseen=given["unseen"])
+            return cls(
+                given["states"], given["actions"], given["absorbing"], unseen=given["unseen"]
+            )
         except (AssertionError, KeyError, TypeError, InvalidSetting):
             raise InvalidFile(f"{path}: its codebook is damaged. Restore a copy.") from None
 
@@ -122,7 +135,10 @@ class Codebook(FrozenRecord):
         return cls.from_json(path, read_json(path, "codebook"))
 
     def __repr__(self) -> str:
-        kinds = [f"{len(labels)} {name}" for name, labels in (("states", self.states), ("actions", self.actions))]
+        kinds = [
+            f"{len(labels)} {name}"
+            for name, labels in (("states", self.states), ("actions", self.actions))
+        ]
         if self.absorbing:
             kinds.append("and an absorbing state")
         if self.unseen:
@@ -131,17 +147,23 @@ class Codebook(FrozenRecord):
 
 
 def coded(name: str, seen: AnyArray, declared: Declared) -> tuple[tuple[Label, ...], Ints]:
-    """Return the labels of a column's values, and the number of each value. `declared` are all labels that exist.
+    """Return the labels of a column's values, and the number of each value. `declared` are all
+    labels that exist.
 
-    Without them, or with "as logged", integers are their own numbers where they are >= 0 and at least half of 0..max
-    occurs; other labels are numbered in sorted order.
+    Without them, or with "as logged", integers are their own numbers where they are >= 0 and at
+    least half of 0..max occurs; other labels are numbered in sorted order.
     """
     found, inverse = np.unique(seen, return_inverse=True)
     values: list[Label] = found.tolist()
     if declared is None or (isinstance(declared, str) and declared == AS_LOGGED):
         labels: tuple[Label, ...] = tuple(values)
         top = values[-1]
-        if isinstance(values[0], int) and isinstance(top, int) and values[0] >= 0 and top < 2 * len(values):
+        if (
+            isinstance(values[0], int)
+            and isinstance(top, int)
+            and values[0] >= 0
+            and top < 2 * len(values)
+        ):
             labels = tuple(range(top + 1))
     else:
         labels = _labels(f"{name}s", declared)
@@ -149,8 +171,9 @@ def coded(name: str, seen: AnyArray, declared: Declared) -> tuple[tuple[Label, .
     unknown = [value for value in values if value not in place]
     if unknown:
         raise InvalidLog(
-            f"The log has {len(unknown)} {name}s that were not declared, such as {_short(unknown[0])}; declared are "
-            f"{len(labels)}: {_shown(labels)}. Declare them, or leave the declaration out."
+            f"The log has {len(unknown)} {name}s that were not declared, such as "
+            f"{_short(unknown[0])}; declared are {len(labels)}: {_shown(labels)}. Declare them, or "
+            "leave the declaration out."
         )
     numbers = np.array([place[value] for value in values], dtype=np.int64)
     return labels, numbers[inverse.reshape(-1)]
@@ -163,7 +186,11 @@ def _brief(n: int) -> str:
 
 def _short(label: object) -> str:
     """Write a label for a message: a file may hold text of any length."""
-    return _brief(label) if type(label) is int else repr(label if not isinstance(label, str) else label[:60])[:80]
+    return (
+        _brief(label)
+        if type(label) is int
+        else repr(label if not isinstance(label, str) else label[:60])[:80]
+    )
 
 
 def _shown(labels: Sequence[Label]) -> str:
@@ -175,19 +202,21 @@ def _labels(name: str, given: Sequence[Label] | int | str) -> tuple[Label, ...]:
     """Check the labels: all are whole numbers or all are text, and each occurs once."""
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         if require_integer(name, given, 1, InvalidSetting) > MOST_LABELS:
-            raise InvalidSetting(f"{name} is {_brief(given)}, expected at most {MOST_LABELS:,}. Use coarser ones.")
+            raise InvalidSetting(
+                f"{name} is {_brief(given)}, expected at most {MOST_LABELS:,}. Use coarser ones."
+            )
         return tuple(range(int(given)))
     if isinstance(given, str | bytes | bool | np.integer) or not isinstance(given, Iterable):
         raise InvalidSetting(
-            f"{name} is {_short(given)}, expected a list of labels, or how many there are, or {AS_LOGGED!r}: those of "
-            "the log are all."
+            f"{name} is {_short(given)}, expected a list of labels, or how many there are, or "
+            f"{AS_LOGGED!r}: those of the log are all."
         )
     labels = tuple(label.item() if isinstance(label, np.generic) else label for label in given)
     kinds = {type(label) for label in labels}
     if len(kinds) != 1 or not kinds <= {int, str} or len(set(labels)) != len(labels):
         raise InvalidSetting(
-            f"{name} are {_shown(labels) or 'none'}, expected at least one label, all whole numbers or all text, "
-            "and each of them once."
+            f"{name} are {_shown(labels) or 'none'}, expected at least one label, all whole "
+            "numbers or all text, and each of them once."
         )
     return labels
 
@@ -196,7 +225,9 @@ def _number(kind: str, label: Label, labels: tuple[Label, ...]) -> int:
     try:
         return labels.index(label)
     except ValueError:
-        raise InvalidSetting(f"There is no {kind} {label!r}. Expected one of {_shown(labels)}.") from None
+        raise InvalidSetting(
+            f"There is no {kind} {label!r}. Expected one of {_shown(labels)}."
+        ) from None
 
 
 def codebook_text(codebook: Codebook) -> AnyArray:
@@ -216,6 +247,10 @@ def codebook_from(path: str | Path, arrays: dict[str, AnyArray]) -> Codebook:
 def coding_of(book: Codebook) -> str:
     """Return a short text by which evidence under other labels is recognised."""
     if all(labels == tuple(range(len(labels))) for labels in (book.states, book.actions)):
-        added = [name for name, there in (("absorbing", book.absorbing), ("unseen", book.unseen)) if there]
+        added = [
+            name
+            for name, there in (("absorbing", book.absorbing), ("unseen", book.unseen))
+            if there
+        ]
         return " and ".join([NUMBERS, *added])
     return f"codebook {digest(book.as_json())}"

@@ -1,7 +1,9 @@
-"""From a log to counts: one aggregation that DuckDB does in bounded memory. Python never sees a single row.
+"""From a log to counts: one aggregation that DuckDB does in bounded memory. Python never sees a
+single row.
 
-A first query asks for the smallest and largest values (Parquet files store them), so that step, state and action can be
-packed into one number. A second one looks at the rewards of each pair. Then the whole log is read once.
+A first query asks for the smallest and largest values (Parquet files store them), so that step,
+state and action can be packed into one number. A second one looks at the rewards of each pair. Then
+the whole log is read once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +14,13 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.bets import between
-from surefoot.base.validation import LARGEST_NUMBER, LONGEST, REWARD_UNITS, require_integer, require_number
+from surefoot.base.validation import (
+    LARGEST_NUMBER,
+    LONGEST,
+    REWARD_UNITS,
+    require_integer,
+    require_number,
+)
 from surefoot.errors import InvalidLog, InvalidSetting
 from surefoot.logs.cells import MEMORY, Paths
 from surefoot.logs.checking import first_problem
@@ -46,21 +54,25 @@ def count_log(
 
     - seed: of the split into H folds (`surefoot.logs.folds` says which episode goes where)
     - columns: the names of the columns in the log, as in {"state": "segment"}
-    - horizon: the steps of an episode, counted from its first one. Default: those of the longest episode. Longer
-      episodes are cut.
-    - states: all labels that exist, or how many (0, 1, 2, ...), or "as logged": you assert that those in the log are
-      all. Default: there may be others. One more state stands for them, which pays the least that is possible.
-    - actions: all labels that exist, or how many. Default: those in the log. (Others are never played.)
-    - reward_range: the lowest and the highest reward that is POSSIBLE. Without it a log is counted, but nothing can be
-      certified: the rewards that were seen are not all that are possible.
-    - after_end: what is paid at each step after an early end. Default: nothing, which the range must then contain.
+    - horizon: the steps of an episode, counted from its first one. Default: those of the longest
+      episode. Longer episodes are cut.
+    - states: all labels that exist, or how many (0, 1, 2, ...), or "as logged": you assert that
+      those in the log are all. Default: there may be others. One more state stands for them, which
+      pays the least that is possible.
+    - actions: all labels that exist, or how many. Default: those in the log. (Others are never
+      played.)
+    - reward_range: the lowest and the highest reward that is POSSIBLE. Without it a log is counted,
+      but nothing can be certified: the rewards that were seen are not all that are possible.
+    - after_end: what is paid at each step after an early end. Default: nothing, which the range
+      must then contain.
     - memory: what DuckDB may use before it writes to a temporary folder
-    - delimiter: what separates the fields of a CSV: ",", ";", "|" or a tab. Default: what the ending says, a comma for
-      .csv, a tab for .tsv
+    - delimiter: what separates the fields of a CSV: ",", ";", "|" or a tab. Default: what the
+      ending says, a comma for .csv, a tab for .tsv
 
-    An episode that ended early must say so in the column terminated; it spends the remaining steps in an absorbing
-    state. Steps may be numbered from 1. Totals that do not add up raise InvalidLog, which names the episodes with
-    errors. Only totals are checked here: `check_log` looks at every episode.
+    An episode that ended early must say so in the column terminated; it spends the remaining steps
+    in an absorbing state. Steps may be numbered from 1. Totals that do not add up raise InvalidLog,
+    which names the episodes with errors. Only totals are checked here: `check_log` looks at every
+    episode.
     """
     with open_log(paths, columns, memory, threads, delimiter) as log:
         source, glance = glanced(log, horizon, reward_range, after_end)
@@ -68,7 +80,9 @@ def count_log(
 
 
 class Source(Protocol):
-    """Where a log is stored. `assemble` is given the counts, and asks the source for more where it needs it."""
+    """Where a log is stored. `assemble` is given the counts, and asks the source for more where
+    it needs it.
+    """
 
     @property
     def where(self) -> str:
@@ -76,7 +90,9 @@ class Source(Protocol):
         ...
 
     def complaint(self, H: int | None) -> str:
-        """Say what is wrong with a log whose totals do not add up. H: how many steps are looked at."""
+        """Say what is wrong with a log whose totals do not add up. H: how many steps are looked
+        at.
+        """
         ...
 
     def each_started_once(self, glance: "Glance", started: int, seed: int) -> bool:
@@ -84,7 +100,9 @@ class Source(Protocol):
         ...
 
     def early_ends(self, glance: "Glance", seed: int) -> list[tuple[int, int, int]]:
-        """Return (step, fold, how many episodes of that fold terminated there) for all steps before the last."""
+        """Return (step, fold, how many episodes of that fold terminated there) for all steps
+        before the last.
+        """
         ...
 
     def sums_of_rewards(self, glance: "Glance", seed: int) -> Mapping[str, AnyArray]:
@@ -116,14 +134,18 @@ class Glance:
         reward_range: tuple[float, float] | None,
         after_end: float | None,
     ) -> "Glance":
-        """Make it from the smallest and largest step and reward. Refuse a log that no table could be made of."""
+        """Make it from the smallest and largest step and reward. Refuse a log that no table
+        could be made of.
+        """
         first, last = (int(x) for x in steps)
         if first not in (0, 1):
             raise InvalidLog(
-                f"{source.where}: steps are numbered from {first}, expected from 0 (or 1) in every episode. If earlier "
-                "steps are missing, the episodes are incomplete."
+                f"{source.where}: steps are numbered from {first}, expected from 0 (or 1) in every "
+                "episode. If earlier steps are missing, the episodes are incomplete."
             )
-        notes: tuple[str, ...] = ("Steps are numbered from 1. They are read as 0, 1, 2, ...",) if first == 1 else ()
+        notes: tuple[str, ...] = (
+            ("Steps are numbered from 1. They are read as 0, 1, 2, ...",) if first == 1 else ()
+        )
         longest = last - first + 1
         H = longest if horizon is None else require_horizon(horizon)
         if longest > H:
@@ -144,7 +166,9 @@ def require_horizon(horizon: object) -> int:
 def _range(
     source: Source, seen: tuple[float, float], given: tuple[float, float] | None
 ) -> tuple[tuple[float, float], bool]:
-    """Return the range that rewards are rescaled by, and whether it is the range of all possible rewards."""
+    """Return the range that rewards are rescaled by, and whether it is the range of all possible
+    rewards.
+    """
     low, high = (float(x) for x in seen)
     if not -np.inf < low <= high < np.inf:
         raise InvalidLog(source.complaint(None))
@@ -153,8 +177,9 @@ def _range(
     declared = declared_units(given)
     if not (declared.admits(low) and declared.admits(high)):
         raise InvalidLog(
-            f"{source.where}: rewards lie in {low:g}..{high:g}, outside the declared range ({declared.low:g}, "
-            f"{declared.high:g}). Bounds for a narrower range prove nothing: declare a wider one."
+            f"{source.where}: rewards lie in {low:g}..{high:g}, outside the declared range "
+            f"({declared.low:g}, {declared.high:g}). Bounds for a narrower range prove nothing: "
+            "declare a wider one."
         )
     return (declared.low, declared.high), True
 
@@ -166,7 +191,8 @@ def declared_units(given: object) -> Units:
         return Units(low_end, high_end)  # type: ignore[has-type]
     except (TypeError, ValueError):
         raise InvalidSetting(
-            f"reward_range is {given!r}, expected (low, high), the lowest and the highest possible reward."
+            f"reward_range is {given!r}, expected (low, high), the lowest and the highest possible "
+            "reward."
         ) from None
 
 
@@ -174,12 +200,14 @@ def _after_end(given: float, reward_range: tuple[float, float], declared: bool) 
     """Check what is paid after an early end."""
     paid = require_number("after_end", given, "the reward of each step after an early end")
     if not declared:
-        raise InvalidSetting("after_end needs a declared reward_range: the lowest and the highest possible reward.")
+        raise InvalidSetting(
+            "after_end needs a declared reward_range: the lowest and the highest possible reward."
+        )
     if not Units(*reward_range).admits(paid):
         low, high = reward_range
         raise InvalidSetting(
-            f"after_end is {paid:g}, outside the declared reward_range ({low:g}, {high:g}). It is a reward like the "
-            "others: declare a range that holds it."
+            f"after_end is {paid:g}, outside the declared reward_range ({low:g}, {high:g}). It is "
+            "a reward like the others: declare a range that holds it."
         )
     return paid
 
@@ -189,7 +217,9 @@ class Files:
     """A log in files, read by DuckDB."""
 
     log: OpenLog
-    ends: Mapping[str, tuple[int, int]]  # lowest and highest id; also state, action, next_state if they are integers
+    ends: Mapping[
+        str, tuple[int, int]
+    ]  # lowest and highest id; also state, action, next_state if they are integers
 
     @property
     def where(self) -> str:
@@ -204,14 +234,21 @@ class Files:
         """Aggregate by these keys. Integer keys are packed into one number, which is faster."""
         low, size = self._box(glance, keys)
         if size is None:
-            found = self.log.ask(f"SELECT {', '.join(keys)}, {values} FROM {rows_of(glance)} GROUP BY ALL")
+            found = self.log.ask(
+                f"SELECT {', '.join(keys)}, {values} FROM {rows_of(glance)} GROUP BY ALL"
+            )
             found["step"] = found["step"] - glance.first
         else:
             packed, lowest = "", 0
             for name, start, width in zip(keys, low, size, strict=True):
                 column = f"{name}::INT" if name == "terminated" else name
-                packed, lowest = f"({packed}) * {width} + {column}" if packed else column, lowest * width + start
-            found = self.log.ask(f"SELECT {packed} AS packed, {values} FROM {rows_of(glance)} GROUP BY ALL")
+                packed, lowest = (
+                    f"({packed}) * {width} + {column}" if packed else column,
+                    lowest * width + start,
+                )
+            found = self.log.ask(
+                f"SELECT {packed} AS packed, {values} FROM {rows_of(glance)} GROUP BY ALL"
+            )
             left = found.pop("packed").astype(np.int64) - lowest
             for name, start, width in reversed(list(zip(keys, low, size, strict=True))):
                 found[name] = left % width + (0 if name == "step" else start)
@@ -221,11 +258,20 @@ class Files:
         return found
 
     def _box(self, glance: Glance, keys: Sequence[str]) -> tuple[list[int], list[int] | None]:
-        """Return the smallest value of each key and the number of values; None if they do not fit into one integer."""
+        """Return the smallest value of each key and the number of values; None if they do not
+        fit into one integer.
+        """
         if self.log.text & {"state", "action"}:
             return [], None
-        ends = {"step": (glance.first, glance.first + glance.H - 1), "terminated": (0, 1), **self.ends}
-        low, size = [ends[name][0] for name in keys], [ends[name][1] - ends[name][0] + 1 for name in keys]
+        ends = {
+            "step": (glance.first, glance.first + glance.H - 1),
+            "terminated": (0, 1),
+            **self.ends,
+        }
+        low, size = (
+            [ends[name][0] for name in keys],
+            [ends[name][1] - ends[name][0] + 1 for name in keys],
+        )
         far = 0  # the largest number that packing reaches
         for name, width in zip(keys, size, strict=True):
             far = far * width + max(abs(end) for end in ends[name])
@@ -244,7 +290,10 @@ class Files:
             every = f"SELECT sum(hash(range)) FROM range({low}, {high + 1})"
             if self.log.row(f"SELECT (SELECT sum(hash(id)) {first}) = ({every})")[0]:
                 return True
-        for name in ("id", "episode"):  # numbers first: if they differ, so do the texts they stand for
+        for name in (
+            "id",
+            "episode",
+        ):  # numbers first: if they differ, so do the texts they stand for
             (distinct,) = self.log.row(f"SELECT count(*) FROM (SELECT DISTINCT {name} {first})")
             if distinct == started:
                 return True
@@ -260,22 +309,27 @@ class Files:
         return [(int(step), int(fold), int(n)) for step, fold, n in rows]
 
     def sums_of_rewards(self, glance: Glance, seed: int) -> Mapping[str, AnyArray]:
-        """Sum by pair. Each term is a whole number below 2^21, so a float64 holds the sum exactly."""
+        """Sum by pair. Each term is a whole number below 2^21, so a float64 holds the sum
+        exactly.
+        """
         low, high = glance.reward_range
         x = f"least(greatest((reward - {low!r}) / {high - low!r}, 0.0), 1.0) * {REWARD_UNITS}.0"
         return self.log.ask(
             f"SELECT step - {glance.first} AS step, state, action, sum(whole) AS x_sa, "
-            f"coalesce(sum(whole) FILTER (in_fold), 0.0) AS x_fold, "
-            f"sum(floor((x - whole) * {REWARD_UNITS}.0)) AS rest_of_sum, "
-            f"sum(inner_part) AS z_sa, coalesce(sum(inner_part) FILTER (in_fold), 0.0) AS z_fold "
-            f"FROM (SELECT *, floor(whole * ({REWARD_UNITS}.0 - whole) / {REWARD_UNITS}.0) AS inner_part "
-            f"FROM (SELECT *, floor(x) AS whole, {self.fold(glance, seed)} = step - {glance.first} AS in_fold "
-            f"FROM (SELECT *, {x} AS x FROM {rows_of(glance)}))) GROUP BY ALL"
+            "coalesce(sum(whole) FILTER (in_fold), 0.0) AS x_fold, sum(floor((x - whole) * "
+            f"{REWARD_UNITS}.0)) AS rest_of_sum, sum(inner_part) AS z_sa, coalesce(sum(inner_part) "
+            f"FILTER (in_fold), 0.0) AS z_fold FROM (SELECT *, floor(whole * ({REWARD_UNITS}.0 - "
+            f"whole) / {REWARD_UNITS}.0) AS inner_part FROM (SELECT *, floor(x) AS whole, "
+            f"{self.fold(glance, seed)} = step - {glance.first} AS in_fold FROM (SELECT *, {x} AS "
+            f"x FROM {rows_of(glance)}))) GROUP BY ALL"
         )
 
 
 def glanced(
-    log: OpenLog, horizon: int | None, reward_range: tuple[float, float] | None, after_end: float | None
+    log: OpenLog,
+    horizon: int | None,
+    reward_range: tuple[float, float] | None,
+    after_end: float | None,
 ) -> tuple[Files, Glance]:
     """Ask for the smallest and largest values."""
     names = ("episode", *KEYS[:4], "reward", *KEYS[4:], "truncated")
@@ -286,10 +340,16 @@ def glanced(
     found = log.values(asked)
     if min(found[f"count of {name}"] for name in names) < found["rows"]:
         raise InvalidLog(first_problem(log))
-    whole = {name: (int(found[f"least {name}"]), int(found[f"largest {name}"])) for name in integers}
+    whole = {
+        name: (int(found[f"least {name}"]), int(found[f"largest {name}"])) for name in integers
+    }
     source = Files(log, {**whole, "id": whole.get("episode", TEXT_IDS)})
-    steps, rewards = ((found[f"least {name}"], found[f"largest {name}"]) for name in ("step", "reward"))
-    return source, Glance.of(source, found["rows"], steps, rewards, horizon, reward_range, after_end)
+    steps, rewards = (
+        (found[f"least {name}"], found[f"largest {name}"]) for name in ("step", "reward")
+    )
+    return source, Glance.of(
+        source, found["rows"], steps, rewards, horizon, reward_range, after_end
+    )
 
 
 def _whole(log: OpenLog, name: str) -> bool:
@@ -302,14 +362,17 @@ def rows_of(glance: Glance) -> str:
     return f"log WHERE step < {glance.first + glance.H}" if glance.cut else "log"
 
 
-def counted(source: Files, glance: Glance, seed: int, states: Declared, actions: Declared) -> LogCounts:
+def counted(
+    source: Files, glance: Glance, seed: int, states: Declared, actions: Declared
+) -> LogCounts:
     """Count an open log."""
     paid = source.aggregated(glance, KEYS[:3], "min(reward) AS low, max(reward) AS high")
     varied = bool((paid["low"] < paid["high"]).any())
     in_fold = f"{source.fold(glance, seed)} = step - {glance.first}"
     values = f"count(*) AS n, count(*) FILTER ({in_fold}) AS n_fold"
     if varied:
-        values += ", min(reward) AS low, max(reward) AS high"  # a pair varies: does each of its transitions?
+        # a pair varies: does each of its transitions?
+        values += ", min(reward) AS low, max(reward) AS high"
     keys = [name for name in KEYS if name != "terminated" or "terminated" in source.log.flags]
     table = source.aggregated(glance, keys, values)
     return assemble(source, glance, table, None if varied else paid, seed, states, actions)
@@ -329,7 +392,9 @@ class Transitions(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Counted transitions by their place in (H, S, A, S): each place occurs once, in ascending order."""
+    """Counted transitions by their place in (H, S, A, S): each place occurs once, in ascending
+    order.
+    """
 
     place: Ints
     n: Ints
@@ -347,16 +412,23 @@ def assemble(
     states: Declared,
     actions: Declared,
 ) -> LogCounts:
-    """Number the labels, add the absorbing state where episodes end early, and check that the totals add up.
+    """Number the labels, add the absorbing state where episodes end early, and check that the
+    totals add up.
 
-    `paid` has the reward of each pair where it did not vary. Otherwise the table has the lowest and highest reward of
-    each transition.
+    `paid` has the reward of each pair where it did not vary. Otherwise the table has the lowest and
+    highest reward of each transition.
     """
     seen = table if paid is None else paid
     largest = np.abs([seen["low"], seen["high"]])
     if not (largest <= LARGEST_NUMBER).all():
-        raise InvalidLog(source.complaint(None))  # the glance misses NaN: the extremes stored in Parquet leave it out
-    H, ended, h = glance.H, np.asarray(table["terminated"]), np.asarray(table["step"], dtype=np.int64)
+        raise InvalidLog(
+            source.complaint(None)
+        )  # the glance misses NaN: the extremes stored in Parquet leave it out
+    H, ended, h = (
+        glance.H,
+        np.asarray(table["terminated"]),
+        np.asarray(table["step"], dtype=np.int64),
+    )
     n, n_fold = (np.asarray(table[name], dtype=np.int64) for name in ("n", "n_fold"))
     labels, numbers = coded("state", np.concatenate([table["state"], table["next_state"]]), states)
     s, s_next = numbers[: len(n)], numbers[len(n) :]
@@ -384,9 +456,10 @@ def assemble(
         ended_at, in_fold = _ends(source, glance, seed)
         if not least <= after_end <= most:
             raise InvalidLog(
-                f"{source.where}: some episodes end early, and nothing was said about what is paid after that. If it "
-                f"is nothing, 0 must be in the range of rewards {glance.reward_range}: declare a range that holds 0. "
-                "If it is something else, declare it: after_end=x, or --after-end X, the reward of each remaining step."
+                f"{source.where}: some episodes end early, and nothing was said about what is paid "
+                "after that. If it is nothing, 0 must be in the range of rewards "
+                f"{glance.reward_range}: declare a range that holds 0. If it is something else, "
+                "declare it: after_end=x, or --after-end X, the reward of each remaining step."
             )
         if early.any():
             many = f"{int(ended_at.sum()):,} episodes end early."
@@ -413,10 +486,19 @@ def assemble(
 
 
 def _absorbed(
-    rows: Transitions, ended: AnyArray, ended_at: Ints, in_fold: Ints, absorbing_state: int, after_end: float
+    rows: Transitions,
+    ended: AnyArray,
+    ended_at: Ints,
+    in_fold: Ints,
+    absorbing_state: int,
+    after_end: float,
 ) -> Transitions:
-    """Lead each terminated transition to the absorbing state, and add the steps that episodes spend there."""
-    steps = np.flatnonzero(np.cumsum(ended_at)[:-1]) + 1  # those at which some episode is in the absorbing state
+    """Lead each terminated transition to the absorbing state, and add the steps that episodes
+    spend there.
+    """
+    steps = (
+        np.flatnonzero(np.cumsum(ended_at)[:-1]) + 1
+    )  # those at which some episode is in the absorbing state
     there, paid = np.full(len(steps), absorbing_state), np.full(len(steps), after_end)
     return Transitions(
         h=np.concatenate([rows.h, steps]),
@@ -432,7 +514,9 @@ def _absorbed(
 
 def _merged(rows: Transitions, S: int, A: int) -> Places:
     """Add up the rows of each place."""
-    place, at = np.unique(((rows.h * S + rows.s) * A + rows.a) * S + rows.s_next, return_inverse=True)
+    place, at = np.unique(
+        ((rows.h * S + rows.s) * A + rows.a) * S + rows.s_next, return_inverse=True
+    )
     n, n_fold = np.zeros(len(place), dtype=np.int64), np.zeros(len(place), dtype=np.int64)
     low, high = np.full(len(place), np.inf), np.full(len(place), -np.inf)
     np.add.at(n, at, rows.n)
@@ -442,9 +526,16 @@ def _merged(rows: Transitions, S: int, A: int) -> Places:
     return Places(place, n, n_fold, low, high)
 
 
-def _require_flow(source: Source, glance: Glance, rows: Transitions, early: AnyArray, S: int) -> None:
-    """As many episodes must leave a state at step h + 1 as arrived there at step h and had not ended."""
-    arrived, left = np.zeros((glance.H + 1, S), dtype=np.int64), np.zeros((glance.H + 1, S), dtype=np.int64)
+def _require_flow(
+    source: Source, glance: Glance, rows: Transitions, early: AnyArray, S: int
+) -> None:
+    """As many episodes must leave a state at step h + 1 as arrived there at step h and had not
+    ended.
+    """
+    arrived, left = (
+        np.zeros((glance.H + 1, S), dtype=np.int64),
+        np.zeros((glance.H + 1, S), dtype=np.int64),
+    )
     np.add.at(arrived, (np.where(early, 0, rows.h + 1), rows.s_next), np.where(early, 0, rows.n))
     np.add.at(left, (rows.h, rows.s), rows.n)
     if not np.array_equal(arrived[1:-1], left[1:-1]):
@@ -452,7 +543,9 @@ def _require_flow(source: Source, glance: Glance, rows: Transitions, early: AnyA
 
 
 def _ends(source: Source, glance: Glance, seed: int) -> tuple[Ints, Ints]:
-    """Return how many episodes ended early at each step, and how many of fold h had ended before step h."""
+    """Return how many episodes ended early at each step, and how many of fold h had ended before
+    step h.
+    """
     at, in_fold = np.zeros(glance.H, dtype=np.int64), np.zeros(glance.H, dtype=np.int64)
     for step, fold, n in source.early_ends(glance, seed):
         at[step] += n
@@ -470,16 +563,23 @@ def _sums(source: Source, glance: Glance, seed: int, codebook: Codebook, of: Log
         table = np.zeros((of.H, of.occurring, of.A), dtype=np.int64)
         np.add.at(table, places, np.asarray(found[name]).astype(np.int64))
         tables.append(table)
-    if of.absorbing_state is not None:  # the known reward of the absorbing state is summed as agents sum it
+    if (
+        of.absorbing_state is not None
+    ):  # the known reward of the absorbing state is summed as agents sum it
         S, zero = of.occurring, int(np.floor(of.zero_reward * REWARD_UNITS))
         there = (of.place // S) % (S * of.A) == of.absorbing_state * of.A
         paid = zero, zero, 0, between(zero), between(zero)
-        for table, each, counts in zip(tables, paid, (of.n, of.n_fold, of.n, of.n, of.n_fold), strict=True):
+        for table, each, counts in zip(
+            tables, paid, (of.n, of.n_fold, of.n, of.n, of.n_fold), strict=True
+        ):
             table[of.place[there] // (S * of.A * S), of.absorbing_state, 0] = each * counts[there]
     return Sums(*tables)
 
 
 def _places(table: Mapping[str, AnyArray], codebook: Codebook) -> tuple[Ints, Ints, Ints]:
     """Return the numbers of step, state and action of each row."""
-    s, a = coded("state", table["state"], codebook.states)[1], coded("action", table["action"], codebook.actions)[1]
+    s, a = (
+        coded("state", table["state"], codebook.states)[1],
+        coded("action", table["action"], codebook.actions)[1],
+    )
     return np.asarray(table["step"], dtype=np.int64), s, a

@@ -1,8 +1,10 @@
-"""All faults of a log at once: one that cannot be used is read again as it is written, value by value and row by row.
+"""All faults of a log at once: one that cannot be used is read again as it is written, value by
+value and row by row.
 
-A good log never comes here. Of one that is refused, people want to know everything that is wrong, how often, and in
-which rows first: so words among numbers, values that are missing and episodes that are torn are found side by side. A
-fault that only follows from another one is left out: an episode of which a step cannot be read has a gap, too.
+A good log never comes here. Of one that is refused, people want to know everything that is wrong,
+how often, and in which rows first: so words among numbers, values that are missing and episodes
+that are torn are found side by side. A fault that only follows from another one is left out: an
+episode of which a step cannot be read has a gap, too.
 """
 
 import tempfile
@@ -49,7 +51,12 @@ def is_flag(column: str) -> str:
     return f"({is_truth(column)} OR {is_whole(column)})"
 
 
-READS = {"step": is_whole, "reward": is_number, "terminated": is_flag, "truncated": is_flag}  # what can be read
+READS = {
+    "step": is_whole,
+    "reward": is_number,
+    "terminated": is_flag,
+    "truncated": is_flag,
+}  # what can be read
 EXPECTED = {
     "step": "a whole number",
     "reward": "a number such as 1250.75",
@@ -59,14 +66,22 @@ EXPECTED = {
 
 
 class Written(NamedTuple):
-    """A log as it is written, opened: `log` has the columns of every log, and the number of each row."""
+    """A log as it is written, opened: `log` has the columns of every log, and the number of each
+    row.
+    """
 
     log: OpenLog
     files: Files
     raw: Raw
-    kinds: Mapping[str, str]  # of each label: "whole", "truth", "number" (not all of them are whole), or "text"
-    mixed: bool  # are states whole numbers in one of state and next_state, and not all in the other?
-    unlike: Mapping[str, bool]  # is there no value in the whole column that can be read as it should?
+    kinds: Mapping[
+        str, str
+    ]  # of each label: "whole", "truth", "number" (not all of them are whole), or "text"
+    mixed: (
+        bool  # are states whole numbers in one of state and next_state, and not all in the other?
+    )
+    unlike: Mapping[
+        str, bool
+    ]  # is there no value in the whole column that can be read as it should?
 
 
 class Asked(NamedTuple):
@@ -82,7 +97,9 @@ class Asked(NamedTuple):
 
 
 def all_faults(paths: Paths, asked: Asked) -> LogReport:
-    """Return every kind of fault that is found in the rows of a log, each with its number and its first rows."""
+    """Return every kind of fault that is found in the rows of a log, each with its number and
+    its first rows.
+    """
     with _as_written(paths, asked) as written:
         log = written.log
         rows, episodes = log.row("SELECT count(*), count(DISTINCT episode) FROM log")
@@ -103,21 +120,30 @@ def all_faults(paths: Paths, asked: Asked) -> LogReport:
 def _as_written(paths: Paths, asked: Asked) -> Iterator[Written]:
     """Open a log with every value as text, in the order of its rows. Torn rows have no values."""
     files, names = find_files(paths, asked.delimiter), column_names(asked.columns)
-    with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, connected(asked.memory, spill) as con:
+    with (
+        tempfile.TemporaryDirectory(prefix="surefoot-") as spill,
+        connected(asked.memory, spill) as con,
+    ):
         with readable(files.where):
             raw = open_rows(con, files, names, Path(spill), all_faults=True)
             held = list(raw.kinds)
             wide = ", ".join(f"{name}::VARCHAR AS {name}_w" for name in held)
             con.execute(f"CREATE VIEW words AS SELECT {wide}, file * {FAR} + row AS row FROM raw")
             kinds, mixed, unlike = _kinds(con, held)
-            con.execute(f"CREATE VIEW log AS SELECT {', '.join(_read(held, kinds))}, row FROM words")
+            con.execute(
+                f"CREATE VIEW log AS SELECT {', '.join(_read(held, kinds))}, row FROM words"
+            )
         text = frozenset(name for name in LABELS[:3] if kinds[name] == "text")
         flags = frozenset(flag for flag in FLAGS if flag in held)
         yield Written(OpenLog(con, files.where, text, flags), files, raw, kinds, mixed, unlike)
 
 
-def _kinds(con: "duckdb.DuckDBPyConnection", held: Sequence[str]) -> tuple[dict[str, str], bool, dict[str, bool]]:
-    """Return of what kind labels are, whether states are of two kinds, and which columns are of another kind whole."""
+def _kinds(
+    con: "duckdb.DuckDBPyConnection", held: Sequence[str]
+) -> tuple[dict[str, str], bool, dict[str, bool]]:
+    """Return of what kind labels are, whether states are of two kinds, and which columns are of
+    another kind whole.
+    """
     asked = []
     for name in held:
         tests = (READS.get(name, is_whole), is_truth, _is_exact)
@@ -128,23 +154,45 @@ def _kinds(con: "duckdb.DuckDBPyConnection", held: Sequence[str]) -> tuple[dict[
     kinds = {}
     for name in LABELS:
         n, whole, truth, number = counts[name]
-        kinds[name] = "whole" if whole == n else "truth" if truth == n else "number" if number == n else "text"
+        kinds[name] = (
+            "whole"
+            if whole == n
+            else "truth"
+            if truth == n
+            else "number"
+            if number == n
+            else "text"
+        )
     mixed = {kinds["state"], kinds["next_state"]} == {"whole", "text"}
     if kinds["state"] != kinds["next_state"]:
         both = {kinds["state"], kinds["next_state"]}
         kinds["state"] = kinds["next_state"] = "number" if both == {"whole", "number"} else "text"
-    return kinds, mixed, {name: counts[name][0] > 0 == counts[name][1] for name in READS if name in held}
+    return (
+        kinds,
+        mixed,
+        {name: counts[name][0] > 0 == counts[name][1] for name in READS if name in held},
+    )
 
 
 def _is_exact(column: str) -> str:
-    """Write the test of whether a text is a number that is not mistaken for another one when it is read."""
+    """Write the test of whether a text is a number that is not mistaken for another one when it
+    is read.
+    """
     return f"({is_number(column)} AND abs(try_cast({column} AS DOUBLE)) < {2**53})"
 
 
 def _read(held: Sequence[str], kinds: Mapping[str, str]) -> list[str]:
     """Return the columns of `log`: what is written, and what can be read of it."""
-    truth = "CASE WHEN try_cast({0} AS BOOLEAN) THEN 1 WHEN NOT try_cast({0} AS BOOLEAN) THEN 0 END::BIGINT"
-    by_kind = {"whole": "try_cast({0} AS BIGINT)", "truth": truth, "number": "try_cast({0} AS DOUBLE)", "text": "{0}"}
+    truth = (
+        "CASE WHEN try_cast({0} AS BOOLEAN) THEN 1 WHEN NOT try_cast({0} AS BOOLEAN) THEN 0 "
+        "END::BIGINT"
+    )
+    by_kind = {
+        "whole": "try_cast({0} AS BIGINT)",
+        "truth": truth,
+        "number": "try_cast({0} AS DOUBLE)",
+        "text": "{0}",
+    }
     ends = "coalesce(try_cast(terminated_w AS BOOLEAN), try_cast(terminated_w AS BIGINT)::BOOLEAN)"
     cut = ends.replace("terminated_w", "truncated_w")
     parts = [f"{name}_w" for name in held]
@@ -152,10 +200,16 @@ def _read(held: Sequence[str], kinds: Mapping[str, str]) -> list[str]:
     after = by_kind[kinds["next_state"]].format("next_state_w")
     here = by_kind[kinds["state"]].format("state_w")
     # An episode that has ended needs no next state.
-    after = f"CASE WHEN {ends} THEN coalesce({after}, {here}) ELSE {after} END" if "terminated" in held else after
+    after = (
+        f"CASE WHEN {ends} THEN coalesce({after}, {here}) ELSE {after} END"
+        if "terminated" in held
+        else after
+    )
     parts.append(f"{after} AS next_state")
     parts.append(f"CASE WHEN {is_whole('step_w')} THEN try_cast(step_w AS BIGINT) END AS step")
-    parts.append(f"CASE WHEN {is_number('reward_w')} THEN try_cast(reward_w AS DOUBLE) END AS reward")
+    parts.append(
+        f"CASE WHEN {is_number('reward_w')} THEN try_cast(reward_w AS DOUBLE) END AS reward"
+    )
     parts += [f"{ends if 'terminated' in held else 'false'} AS terminated"]
     parts += [f"{cut if 'truncated' in held else 'false'} AS truncated"]
     return parts
@@ -169,17 +223,23 @@ class Fault(NamedTuple):
     name: str = ""  # of the column
 
 
-def _found(written: Written, rows: str, faults: Sequence[Fault], final: int = 0) -> Iterator[Finding]:
+def _found(
+    written: Written, rows: str, faults: Sequence[Fault], final: int = 0
+) -> Iterator[Finding]:
     """Yield a finding for each fault that some row has."""
     tests = {str(i): fault.test for i, fault in enumerate(faults)}
     for number, n, some in tested(written.log, rows, tests):
         fault = faults[int(number)]
         text = described(fault.what, n, named(some), final=final, name=fault.name)
-        yield Finding("error", fault.what, text, episodes_of(some), n, _first_rows(written, rows, fault.test))
+        yield Finding(
+            "error", fault.what, text, episodes_of(some), n, _first_rows(written, rows, fault.test)
+        )
 
 
 def _first_rows(written: Written, rows: str, test: str) -> tuple[int | str, ...]:
-    """Return the first rows that meet a test, by their numbers; of several files with their names."""
+    """Return the first rows that meet a test, by their numbers; of several files with their
+    names.
+    """
     (some,) = written.log.row(f"SELECT min(row, {FIRST}) FILTER ({test}) FROM {rows}")
     return _named_rows(written.files, [(row // FAR, row % FAR) for row in some or ()])
 
@@ -187,7 +247,9 @@ def _first_rows(written: Written, rows: str, test: str) -> tuple[int | str, ...]
 def _named_rows(files: Files, places: Sequence[tuple[int, int]]) -> tuple[int | str, ...]:
     """Return rows by their numbers, of several files with their names."""
     several = len(files.names) > 1
-    return tuple(f"{Path(files.names[file]).name} {row}" if several else int(row) for file, row in places)
+    return tuple(
+        f"{Path(files.names[file]).name} {row}" if several else int(row) for file, row in places
+    )
 
 
 def _torn(written: Written) -> Iterator[Finding]:
@@ -203,7 +265,11 @@ def _torn(written: Written) -> Iterator[Finding]:
 
 def _missing(written: Written) -> Iterator[Finding]:
     """Find values that are missing. An episode that has ended needs no next state."""
-    tests = {name: f"{name}_w IS NULL" for name in (*COLUMNS, *FLAGS) if name in COLUMNS or name in written.log.flags}
+    tests = {
+        name: f"{name}_w IS NULL"
+        for name in (*COLUMNS, *FLAGS)
+        if name in COLUMNS or name in written.log.flags
+    }
     tests["next_state"] += " AND NOT coalesce(terminated, false)"
     if written.raw.torn:
         some = " OR ".join(f"{name}_w IS NOT NULL" for name in tests)
@@ -212,10 +278,14 @@ def _missing(written: Written) -> Iterator[Finding]:
 
 
 def _words(written: Written) -> Iterator[Finding]:
-    """Find values that are written, and cannot be read. A column of which none can is of another kind, row by row."""
+    """Find values that are written, and cannot be read. A column of which none can is of another
+    kind, row by row.
+    """
     for name in (name for name, unlike in written.unlike.items() if not unlike):
         test = f"{name}_w IS NOT NULL AND NOT {READS[name](f'{name}_w')}"
-        for finding in _found(written, "log", [Fault("word", test, f"{name} that is not {EXPECTED[name]}")]):
+        for finding in _found(
+            written, "log", [Fault("word", test, f"{name} that is not {EXPECTED[name]}")]
+        ):
             yield _with_example(written, finding, f"{name}_w", test)
 
 
@@ -245,41 +315,52 @@ def _rewards(written: Written, reward_range: tuple[float, float] | None) -> Iter
     lowest, highest = units.range.admitted
     test = f"isfinite(reward) AND NOT (reward BETWEEN {lowest!r} AND {highest!r})"
     for finding in _found(written, "log", [Fault("range", test)]):
-        low, high = written.log.row("SELECT min(reward), max(reward) FROM log WHERE isfinite(reward)")
+        low, high = written.log.row(
+            "SELECT min(reward), max(reward) FROM log WHERE isfinite(reward)"
+        )
         text = (
-            f"{written.log.where}: rewards lie in {low:g}..{high:g}, outside the declared range ({units.low:g}, "
-            f"{units.high:g}): {finding.text} Bounds for a narrower range prove nothing: declare a wider one."
+            f"{written.log.where}: rewards lie in {low:g}..{high:g}, outside the declared range "
+            f"({units.low:g}, {units.high:g}): {finding.text} Bounds for a narrower range prove "
+            "nothing: declare a wider one."
         )
         yield replace(finding, text=text, episodes=())
 
 
-def _undeclared(written: Written, name: str, columns: Sequence[str], declared: Declared) -> Iterator[Finding]:
+def _undeclared(
+    written: Written, name: str, columns: Sequence[str], declared: Declared
+) -> Iterator[Finding]:
     """Find labels that are not among those that were declared."""
     if declared is None or isinstance(declared, str) or written.mixed:
         return
-    every = " UNION ".join(f"SELECT {column} AS label FROM log WHERE {column} IS NOT NULL" for column in columns)
+    every = " UNION ".join(
+        f"SELECT {column} AS label FROM log WHERE {column} IS NOT NULL" for column in columns
+    )
     seen = [label for (label,) in written.log.rows(f"{every} ORDER BY label")]
     try:
         coded(name, np.array(seen), declared)
     except InvalidLog as refusal:
         labels = range(declared) if isinstance(declared, int) else {*declared}
         unknown = [label for label in seen if label not in labels][:MOST_UNKNOWN]
-        listed = ", ".join(quote_text(label) if isinstance(label, str) else str(label) for label in unknown)
+        listed = ", ".join(
+            quote_text(label) if isinstance(label, str) else str(label) for label in unknown
+        )
         test = " OR ".join(f"{column} IN ({listed})" for column in columns)
         for finding in _found(written, "log", [Fault("undeclared", test)]):
             yield replace(finding, text=str(refusal), episodes=())
 
 
 def _chains(written: Written, horizon: int | None) -> Iterator[Finding]:
-    """Check steps, states and ends within each episode, but for those of which some step or episode is not known."""
+    """Check steps, states and ends within each episode, but for those of which some step or
+    episode is not known.
+    """
     (first, last) = written.log.row("SELECT min(step), max(step) FROM log")
     if first is None:
         return
     start, final = ends_of(int(first), int(last), horizon)
     torn = (
-        "(SELECT episode FROM log WHERE step IS NULL AND episode IS NOT NULL UNION "
-        "SELECT beside FROM (SELECT episode, unnest([lag(episode) OVER r, lead(episode) OVER r]) AS beside "
-        "FROM log WINDOW r AS (ORDER BY row)) WHERE episode IS NULL AND beside IS NOT NULL)"
+        "(SELECT episode FROM log WHERE step IS NULL AND episode IS NOT NULL UNION SELECT beside "
+        "FROM (SELECT episode, unnest([lag(episode) OVER r, lead(episode) OVER r]) AS beside FROM "
+        "log WINDOW r AS (ORDER BY row)) WHERE episode IS NULL AND beside IS NOT NULL)"
     )
     whole = f"episode IS NOT NULL AND episode NOT IN {torn}"
     faults = [Fault(what, test) for what, test in chain_tests(start, final).items()]
@@ -300,11 +381,13 @@ def check_log(
     threads: int | None = None,
     delimiter: str | None = None,
 ) -> LogReport:
-    """Look at every episode of a log: is it complete, does each state follow from the one before, what is missing?
+    """Look at every episode of a log: is it complete, does each state follow from the one before,
+    what is missing?
 
-    The arguments are those of `count_log`; its result is in `report.counted`. A log that cannot be read at all raises
-    InvalidLog; everything else is a finding. A log that cannot be used is read once more, row by row, so that all kinds
-    of faults are found at once, each with its number and its first rows.
+    The arguments are those of `count_log`; its result is in `report.counted`. A log that cannot be
+    read at all raises InvalidLog; everything else is a finding. A log that cannot be used is read
+    once more, row by row, so that all kinds of faults are found at once, each with its number and
+    its first rows.
     """
     steps = None if horizon is None else require_horizon(horizon)
     refused: InvalidLog | None = None
@@ -325,7 +408,11 @@ def check_log(
     except InvalidLog:  # not even its values can be read one by one
         every = None
     if every is not None and every.findings:
-        unlike = refused is not None and report is None and not any(found.what == "word" for found in every.errors)
+        unlike = (
+            refused is not None
+            and report is None
+            and not any(found.what == "word" for found in every.errors)
+        )
         unlike = unlike and not any(found.what == "fields" for found in every.errors)
         return every.with_error(str(refused)) if unlike else every
     if report is None and refused is not None:

@@ -1,4 +1,5 @@
-"""The fold that an episode belongs to: integer arithmetic on (seed, episode id), the same on every engine.
+"""The fold that an episode belongs to: integer arithmetic on (seed, episode id), the same on every
+engine.
 
 With M = 2^31 - 1 and three numbers k1, k2, k3 < 2^30 drawn from the seed (k1 and k2 odd):
 
@@ -6,10 +7,11 @@ With M = 2^31 - 1 and three numbers k1, k2, k3 < 2^30 drawn from the seed (k1 an
     v    = (u xor (u >> 30)) & M                           31 bits
     fold = (v H) >> 31                                     in 0..H-1
 
-There is no division, no remainder and no float, because engines differ in those. An id that is text is first turned
-into a number of 52 bits: the first eight bytes of its MD5 digest, read with the last byte first, without the 12 lowest
-bits. (DuckDB has a function for this, so text costs little more than a number, and nothing is held in memory.) The
-split depends on nothing that happened in an episode, which is all that VI-LCB needs.
+There is no division, no remainder and no float, because engines differ in those. An id that is text
+is first turned into a number of 52 bits: the first eight bytes of its MD5 digest, read with the
+last byte first, without the 12 lowest bits. (DuckDB has a function for this, so text costs little
+more than a number, and nothing is held in memory.) The split depends on nothing that happened in an
+episode, which is all that VI-LCB needs.
 """
 
 import hashlib
@@ -72,7 +74,9 @@ def number_of(text: str) -> int:
 
 
 def mixed_in_sql(keys: Keys, low: int, high: int) -> str:
-    """Return v as an SQL expression of the column `id` with values in low..high. Terms that are 0 are left out."""
+    """Return v as an SQL expression of the column `id` with values in low..high. Terms that are
+    0 are left out.
+    """
     small = low >= 0 and high <= MASK
     u = f"id * {keys.k1} + {keys.k3}"
     if not small:

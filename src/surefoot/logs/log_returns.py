@@ -24,13 +24,22 @@ def log_returns(
 ) -> Floats:
     """Return what each episode of a log was paid in all, in the log's units; in any order.
 
-    The arguments are those of `count_log`: a longer episode is cut, and after an early end `after_end` is paid at each
-    remaining step. `agent.with_logged_returns` makes them evidence of the baseline that wrote the log.
+    The arguments are those of `count_log`: a longer episode is cut, and after an early end
+    `after_end` is paid at each remaining step. `agent.with_logged_returns` makes them evidence of
+    the baseline that wrote the log.
     """
-    paid_after = require_number("after_end", after_end, "the reward of each step after an early end")
+    paid_after = require_number(
+        "after_end", after_end, "the reward of each step after an early end"
+    )
     with open_log(paths, columns, memory, None, delimiter) as log:
         _, glance = glanced(log, horizon, None, None)
         if log.row(f"SELECT coalesce(bool_or({NO_AMOUNT}), false) FROM log")[0]:
-            raise InvalidLog(f"{log.where}: a reward is NaN, infinite or beyond {LARGEST_NUMBER:g}. Correct the log.")
-        found = log.ask(f"SELECT fsum(reward) AS paid, count(*) AS steps FROM {rows_of(glance)} GROUP BY id, episode")
+            raise InvalidLog(
+                f"{log.where}: a reward is NaN, infinite or beyond {LARGEST_NUMBER:g}. Correct the "
+                "log."
+            )
+        found = log.ask(
+            f"SELECT fsum(reward) AS paid, count(*) AS steps FROM {rows_of(glance)} GROUP BY id, "
+            "episode"
+        )
     return np.asarray(found["paid"] + paid_after * (glance.H - found["steps"]), dtype=np.float64)

@@ -25,7 +25,9 @@ TABLES = ("place", "n", "n_fold", "low", "high")
 
 
 class Rewards(NamedTuple):
-    """The rewards of each pair in the log's units: arrays (H, S, A), NaN where the pair was never seen."""
+    """The rewards of each pair in the log's units: arrays (H, S, A), NaN where the pair was
+    never seen.
+    """
 
     mean: Floats
     min: Floats
@@ -34,7 +36,9 @@ class Rewards(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """The sums of random rewards of each pair (H, S, A), rescaled to [0, 1], in whole multiples of 2^-20."""
+    """The sums of random rewards of each pair (H, S, A), rescaled to [0, 1], in whole multiples
+    of 2^-20.
+    """
 
     x_sa: Ints
     x_fold: Ints  # at step h over the episodes of fold h only
@@ -47,7 +51,8 @@ class Sums(NamedTuple):
 class LogTables(FrozenRecord):
     """The tables of a log. `LogCounts` is made of them; it can be saved, and makes a problem.
 
-    They have no row for the unseen state, which has no transitions of its own: it is added where counts are made.
+    They have no row for the unseen state, which has no transitions of its own: it is added where
+    counts are made.
     """
 
     H: int
@@ -94,36 +99,49 @@ class LogTables(FrozenRecord):
 
     @property
     def zero_reward(self) -> float:
-        """The reward of the absorbing state, rescaled to [0, 1]: zero in the user's units, or what was declared."""
+        """The reward of the absorbing state, rescaled to [0, 1]: zero in the user's units, or
+        what was declared.
+        """
         return float(self.units.of_a_step(np.asarray(self.after_end)))
 
     @property
     def absorbing_state(self) -> int | None:
-        """The number of the absorbing state, in which episodes stay after an early end; None if there is none."""
+        """The number of the absorbing state, in which episodes stay after an early end; None if
+        there is none.
+        """
         return self.codebook.absorbing_state
 
     @property
     def unseen_state(self) -> int | None:
-        """The number of the state that stands for all states that were never seen; None if the states were declared."""
+        """The number of the state that stands for all states that were never seen; None if the
+        states were declared.
+        """
         return self.codebook.unseen_state
 
     @property
     def counts(self) -> Counts:
-        """The counts of the whole log. Each call makes new ones, because an agent adds to its counts.
+        """The counts of the whole log. Each call makes new ones, because an agent adds to its
+        counts.
 
-        They hold the sums of rewards if the range of rewards was declared. Where the states were not, the FIRST time
-        that a pair led to a state counts as a visit of the unseen state, and so does the first episode that started in
-        a state: before it, this state was one of those that nobody had seen. Without that, many rare states would look
-        as if they were all there are.
+        They hold the sums of rewards if the range of rewards was declared. Where the states were
+        not, the FIRST time that a pair led to a state counts as a visit of the unseen state, and so
+        does the first episode that started in a state: before it, this state was one of those that
+        nobody had seen. Without that, many rare states would look as if they were all there are.
         """
         found = self._counts(self.n, "x_sa", "z_sa")
         if self.unseen_state is not None:
-            found.steps = StepCounts.of_rows(found.entries, found.n_sa, found.x_sa)  # as they were seen
+            found.steps = StepCounts.of_rows(
+                found.entries, found.n_sa, found.x_sa
+            )  # as they were seen
             place, state, _ = found.entries
-            first = (place // self.A) % self.S < len(self.codebook.states)  # an absorbing state leads nowhere else
+            first = (place // self.A) % self.S < len(
+                self.codebook.states
+            )  # an absorbing state leads nowhere else
             once = first.astype(np.int64)
             found.transitions.add_entries(Entries(place, state, -once))
-            found.transitions.add_entries(Entries(place, np.full_like(state, self.unseen_state), once))
+            found.transitions.add_entries(
+                Entries(place, np.full_like(state, self.unseen_state), once)
+            )
             found.origin = replace(self.origin, first_visits=TAKEN_OFF)
         found.number_as_log()
         return found
@@ -138,14 +156,17 @@ class LogTables(FrozenRecord):
 
     @property
     def folds(self) -> Ints:
-        """The array (H, S, A, S) of `fold_counts`: step h counted in the episodes of fold h only. With very many states
-        it is refused: use `fold_counts`."""
+        """The array (H, S, A, S) of `fold_counts`: step h counted in the episodes of fold h only.
+        With very many states it is refused: use `fold_counts`.
+        """
         return self.fold_counts.n_sas
 
     def _counts(self, n: Ints, *sums: str) -> Counts:
         starts = np.flatnonzero(self.starts)
         s1 = int(starts[0]) if len(starts) == 1 else None
-        x_sa, z_sa = (self._widened(self._sums(n, name), 1) if self.declared else None for name in sums)
+        x_sa, z_sa = (
+            self._widened(self._sums(n, name), 1) if self.declared else None for name in sums
+        )
         s1 = None if self.codebook.unseen else s1  # where states are unknown, so is the start
         n_start = self.starts.copy()
         if self.unseen_state is not None:
@@ -154,16 +175,28 @@ class LogTables(FrozenRecord):
             n_start[self.unseen_state] += first.sum()
         seen = none_yet((self.H, self.S, self.A))
         seen.add_entries(Entries(*np.divmod(self.keys(self.place), self.S), n))
-        episodes = self.episodes if n is self.n else int(n.sum())  # in folds, each episode is counted at one step
+        episodes = (
+            self.episodes if n is self.n else int(n.sum())
+        )  # in folds, each episode is counted at one step
         counts = Counts(
-            seen, self.H, episodes=episodes, x_sa=x_sa, z_sa=z_sa, n_start=n_start, s1=s1, logged=True, copy=False
+            seen,
+            self.H,
+            episodes=episodes,
+            x_sa=x_sa,
+            z_sa=z_sa,
+            n_start=n_start,
+            s1=s1,
+            logged=True,
+            copy=False,
         )
         counts.origin = self.origin
         return counts
 
     @property
     def origin(self) -> Origin:
-        """What the counts of this log are evidence about. Every reward was seen, and none was read from a table."""
+        """What the counts of this log are evidence about. Every reward was seen, and none was
+        read from a table.
+        """
         return Origin(
             sizes=f"{self.S} states and {self.A} actions",
             horizon=f"{self.H} steps",
@@ -173,8 +206,9 @@ class LogTables(FrozenRecord):
         )
 
     def keys(self, place: Ints) -> Ints:
-        """Return the numbers of these transitions among all states, the unseen one too: flat indices into (H, S, A, S),
-        as `place` is one without it."""
+        """Return the numbers of these transitions among all states, the unseen one too: flat
+        indices into (H, S, A, S), as `place` is one without it.
+        """
         pair, s_next = np.divmod(place, self.occurring)
         h, pair = np.divmod(pair, self.occurring * self.A)
         return np.asarray((h * self.S * self.A + pair) * self.S + s_next)
@@ -195,7 +229,9 @@ class LogTables(FrozenRecord):
     def _sums(self, n: Ints, name: str) -> Ints:
         if self.sums is not None:
             return np.asarray(getattr(self.sums, name))
-        whole = np.floor(self.units.of_a_step(self.low) * REWARD_UNITS).astype(np.int64)  # as agents sum rewards
+        whole = np.floor(self.units.of_a_step(self.low) * REWARD_UNITS).astype(
+            np.int64
+        )  # as agents sum rewards
         return np.asarray(self._by_pair(n * (between(whole) if name.startswith("z") else whole)))
 
     @cached_property
@@ -216,11 +252,16 @@ class LogTables(FrozenRecord):
             total = self._by_pair(self.n * self.low, np.float64)
             mean = total / np.maximum(n, 1)
         else:
-            share = (self.sums.x_sa + self.sums.rest_of_sum / REWARD_UNITS) / REWARD_UNITS / np.maximum(n, 1)
+            share = (
+                (self.sums.x_sa + self.sums.rest_of_sum / REWARD_UNITS)
+                / REWARD_UNITS
+                / np.maximum(n, 1)
+            )
             mean = self.units.low + self.units.scale * share
         mean = np.where(low == high, low, mean)
         mean, low, high = (
-            read_only(self._widened(np.where(seen, values, np.nan), 1, fill=np.nan)) for values in (mean, low, high)
+            read_only(self._widened(np.where(seen, values, np.nan), 1, fill=np.nan))
+            for values in (mean, low, high)
         )
         return Rewards(mean, low, high, read_only(self._widened(n, 1)))
 
@@ -232,13 +273,17 @@ class LogTables(FrozenRecord):
 
     @property
     def by_pair(self) -> bool:
-        """True if every pair, at each step, always paid the same. False if most pairs were seen only once."""
+        """True if every pair, at each step, always paid the same. False if most pairs were seen
+        only once.
+        """
         n = self.rewards.n
         return bool(((n == 0) | (self.rewards.min == self.rewards.max)).all()) and _repeated(n)
 
     @property
     def by_transition(self) -> bool:
-        """True if every transition, at each step, always paid the same. False if most were seen only once."""
+        """True if every transition, at each step, always paid the same. False if most were seen
+        only once.
+        """
         return self.sums is None and _repeated(self.n)
 
     @property
@@ -253,7 +298,9 @@ class LogTables(FrozenRecord):
 
     @property
     def pairs(self) -> int:
-        """How many pairs (step, state, action) there are. At the first step only first states are possible."""
+        """How many pairs (step, state, action) there are. At the first step only first states
+        are possible.
+        """
         H, S, A = self.rewards.n[:, : len(self.codebook.states)].shape
         first = int((self.starts[:S] > 0).sum())
         return int(A * ((H - 1) * S + first))
@@ -263,7 +310,9 @@ class LogTables(FrozenRecord):
 
 
 def _repeated(n: Ints) -> bool:
-    """Return whether most rows are of places that were seen twice or more: only there can rewards be seen to vary."""
+    """Return whether most rows are of places that were seen twice or more: only there can
+    rewards be seen to vary.
+    """
     return 2 * int(n[n > 1].sum()) >= int(n.sum())
 
 
@@ -277,6 +326,6 @@ def require_size(H: int, S: int, A: int) -> None:
     if not fits(H, S, A):
         sizes = ", ".join(f"{name} = {size:,}" for name, size in {"H": H, "S": S, "A": A}.items())
         raise InvalidLog(
-            f"Counts of ({sizes}) would take more than {LARGEST * 8 / 2**30:.0f} GiB. Use coarser states, or a shorter "
-            "horizon."
+            f"Counts of ({sizes}) would take more than {LARGEST * 8 / 2**30:.0f} GiB. Use coarser "
+            "states, or a shorter horizon."
         )

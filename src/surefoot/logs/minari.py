@@ -1,8 +1,8 @@
 """From Minari: a dataset with finitely many states and actions becomes a log.
 
-The sizes that Minari states are compared with the data that come back: its arrow and parquet formats silently lose the
-steps of long episodes (Farama-Foundation/Minari#351). Reading takes about 2 ms per episode: use Minari to get data,
-and a Parquet log to work with it.
+The sizes that Minari states are compared with the data that come back: its arrow and parquet
+formats silently lose the steps of long episodes (Farama-Foundation/Minari#351). Reading takes about
+2 ms per episode: use Minari to get data, and a Parquet log to work with it.
 """
 
 import math
@@ -35,20 +35,23 @@ MOST = {"total_episodes": 10**7, "total_steps": 10**10}  # larger datasets would
 def from_minari(dataset: Any, out: str | Path) -> Path:
     """Write a Minari dataset as a flat log, .parquet or .csv, and return its path.
 
-    `dataset` is the id of a local dataset (nothing is downloaded), or a dataset object. States and actions keep the
-    numbers of the environment, episodes those of the dataset. The file is written whole or not at all, and only if as
-    many episodes and steps were read as the dataset states.
+    `dataset` is the id of a local dataset (nothing is downloaded), or a dataset object. States and
+    actions keep the numbers of the environment, episodes those of the dataset. The file is written
+    whole or not at all, and only if as many episodes and steps were read as the dataset states.
     """
     target = require_log_place(out)
     with _extra():
         found = _loaded(dataset) if isinstance(dataset, str) else dataset
         try:
-            where, size = f"Minari dataset {found.id}", Size(int(found.total_episodes), int(found.total_steps))
+            where, size = (
+                f"Minari dataset {found.id}",
+                Size(int(found.total_episodes), int(found.total_steps)),
+            )
             spaces = {"observation": found.observation_space, "action": found.action_space}
         except AttributeError:
             raise InvalidSetting(
-                f"dataset is {dataset!r}, expected the id of a local Minari dataset, such as 'taxi/expert-v0', or a "
-                "dataset object."
+                f"dataset is {dataset!r}, expected the id of a local Minari dataset, such as "
+                "'taxi/expert-v0', or a dataset object."
             ) from None
         _require_discrete(where, spaces)
         if isinstance(dataset, str):
@@ -66,7 +69,8 @@ def _extra() -> Iterator[None]:
         yield
     except ImportError as reason:
         raise MissingExtra(
-            f'Minari datasets need the libraries minari and h5py ({reason}). Run: pip install "surefoot[minari]".'
+            f"Minari datasets need the libraries minari and h5py ({reason}). Run: pip install "
+            f'"surefoot[minari]".'
         ) from None
 
 
@@ -80,13 +84,15 @@ def _loaded(dataset_id: str) -> Any:
         return minari.load_dataset(dataset_id, download=False)
     except FileNotFoundError:
         raise InvalidLog(
-            f"There is no local Minari dataset {dataset_id!r}. `minari list local` lists those that exist, and "
-            f"`minari download {dataset_id}` downloads it."
+            f"There is no local Minari dataset {dataset_id!r}. `minari list local` lists those "
+            f"that exist, and `minari download {dataset_id}` downloads it."
         ) from None
     except (ImportError, InvalidLog):
         raise
     except Exception as reason:  # Minari, Gymnasium, h5py and pyarrow raise errors of their own
-        raise InvalidLog(f"Minari dataset {dataset_id!r} cannot be read: {_brief(reason)}. Is it complete?") from None
+        raise InvalidLog(
+            f"Minari dataset {dataset_id!r} cannot be read: {_brief(reason)}. Is it complete?"
+        ) from None
 
 
 def _brief(reason: Exception) -> str:
@@ -101,9 +107,11 @@ def _folder(dataset_id: str) -> Path:
 
 
 def _require_spaces(dataset_id: str) -> None:
-    """Check the spaces before Minari reads them: where they are missing, it makes the environment that a dataset names.
+    """Check the spaces before Minari reads them: where they are missing, it makes the environment
+    that a dataset names.
 
-    That name may be any function of any module, so making the environment would run code from a file.
+    That name may be any function of any module, so making the environment would run code from a
+    file.
     """
     path = _folder(dataset_id) / "metadata.json"
     with opened(path, "Minari's metadata") as stream:
@@ -111,25 +119,29 @@ def _require_spaces(dataset_id: str) -> None:
     for space in ("observation_space", "action_space"):
         if not isinstance(about.get(space), str):
             raise InvalidLog(
-                f"Minari dataset {dataset_id!r}: its metadata lack the {space}, and the environment that it names is "
-                "not run to find it out. Write the dataset again with its spaces."
+                f"Minari dataset {dataset_id!r}: its metadata lack the {space}, and the "
+                "environment that it names is not run to find it out. Write the dataset again with "
+                "its spaces."
             )
         kind = strict_json(about[space]).get("type")
         if kind != "Discrete":
             raise InvalidLog(
-                f"Minari dataset {dataset_id!r}: the {space.replace('_', ' ')} is {str(kind)[:60]}, expected "
-                "Discrete(n). Tabular learning needs finitely many states and actions: encode them as numbers first."
+                f"Minari dataset {dataset_id!r}: the {space.replace('_', ' ')} is "
+                f"{str(kind)[:60]}, expected Discrete(n). Tabular learning needs finitely many "
+                "states and actions: encode them as numbers first."
             )
     for name in ("total_episodes", "total_steps"):
         if not isinstance(about.get(name), int) or not 0 <= about[name] <= MOST[name]:
             raise InvalidLog(
-                f"Minari dataset {dataset_id!r}: its metadata state that {name} is {str(about.get(name))[:40]}, "
-                f"expected a whole number of at most {MOST[name]:,}."
+                f"Minari dataset {dataset_id!r}: its metadata state that {name} is "
+                f"{str(about.get(name))[:40]}, expected a whole number of at most {MOST[name]:,}."
             )
 
 
 def _require_plain(where: str, path: Path) -> None:
-    """Check sizes, and refuse data outside the file: a link or an array of hdf5 may name any file of this machine."""
+    """Check sizes, and refuse data outside the file: a link or an array of hdf5 may name any
+    file of this machine.
+    """
     if not path.exists():
         return  # the dataset has another format
 
@@ -141,7 +153,9 @@ def _require_plain(where: str, path: Path) -> None:
     def complaint(name: str, link: Any) -> str | None:
         """Say what is wrong with this entry. None: h5py visits the next one."""
         found = file[name] if isinstance(link, h5py.HardLink) else None
-        if found is None or (isinstance(found, h5py.Dataset) and (found.external or found.is_virtual)):
+        if found is None or (
+            isinstance(found, h5py.Dataset) and (found.external or found.is_virtual)
+        ):
             return f"{name[:60]!r} is stored outside the file, expected all data in one file"
         if not isinstance(found, h5py.Dataset):
             return None
@@ -152,7 +166,11 @@ def _require_plain(where: str, path: Path) -> None:
             most = f"expected at most {LARGEST / 2**30:.3g} GiB for one episode"
             return f"{episode[:60]!r} states that it takes {takes[episode] / 2**30:.3g} GiB, {most}"
         if not _is_whole(found, size):
-            return f"{name[:60]!r} states that it has {entries:,} entries, but not all of them are in the file"
+            return (
+                f"{name[:60]!r} states that it has {entries:,} entries, but not all of them "
+                f"are "
+                "in the file"
+            )
         return None
 
     try:
@@ -167,10 +185,13 @@ def _require_plain(where: str, path: Path) -> None:
 def _is_whole(array: Any, size: int) -> bool:
     """Return whether all of an array of hdf5 is stored in its file of this size.
 
-    What was never stored is read as zeros. It takes no room in the file, but much memory: 4 kB for each chunk, even
-    where a chunk has two entries.
+    What was never stored is read as zeros. It takes no room in the file, but much memory: 4 kB for
+    each chunk, even where a chunk has two entries.
     """
-    chunks = [math.ceil(n / length) for n, length in zip(array.shape or (), array.chunks or (), strict=False)]
+    chunks = [
+        math.ceil(n / length)
+        for n, length in zip(array.shape or (), array.chunks or (), strict=False)
+    ]
     if array.chunks and math.prod(chunks) > array.id.get_num_chunks():
         return False
     compressed = array.id.get_create_plist().get_nfilters() > 0
@@ -183,8 +204,8 @@ def _require_discrete(where: str, spaces: Mapping[str, Any]) -> None:
     for name, space in spaces.items():
         if not isinstance(space, Discrete):
             raise InvalidLog(
-                f"{where}: the {name} space is {space}, expected Discrete(n). Tabular learning needs finitely many "
-                f"states and actions: encode each {name} as one number first."
+                f"{where}: the {name} space is {space}, expected Discrete(n). Tabular learning "
+                f"needs finitely many states and actions: encode each {name} as one number first."
             )
 
 
@@ -199,9 +220,10 @@ def _write(where: str, dataset: Any, expected: "Size", target: Path) -> None:
         found = _fill(con, where, dataset)
         if found != expected:
             raise InvalidLog(
-                f"{where}: {found.steps:,} steps of {found.episodes:,} episodes were read, but it states that it has "
-                f"{expected.steps:,} steps of {expected.episodes:,} episodes. Minari's arrow and parquet formats lose "
-                "the steps of long episodes (Minari#351): get it as hdf5, or restore a copy."
+                f"{where}: {found.steps:,} steps of {found.episodes:,} episodes were read, but it "
+                f"states that it has {expected.steps:,} steps of {expected.episodes:,} episodes. "
+                "Minari's arrow and parquet formats lose the steps of long episodes (Minari#351): "
+                "get it as hdf5, or restore a copy."
             )
         if not found.steps:
             raise InvalidLog(f"{where} is empty: it has no steps.")
@@ -222,7 +244,9 @@ def _fill(con: "duckdb.DuckDBPyConnection", where: str, dataset: Any) -> Size:
 
     def flush() -> None:
         if parts:
-            con.register("chunk", {name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+            con.register(
+                "chunk", {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            )
             con.execute("INSERT INTO log SELECT * FROM chunk")
             con.unregister("chunk")
             parts.clear()
@@ -255,22 +279,37 @@ def _rows(where: str, episode: Any) -> dict[str, AnyArray]:
     """Return one episode as columns, in the order of the table."""
     rewards = np.asarray(episode.rewards)
     n = rewards.size
-    shapes = {"observations": (n + 1,), "actions": (n,), "rewards": (n,), "terminations": (n,), "truncations": (n,)}
+    shapes = {
+        "observations": (n + 1,),
+        "actions": (n,),
+        "rewards": (n,),
+        "terminations": (n,),
+        "truncations": (n,),
+    }
     arrays = {name: np.asarray(getattr(episode, name)) for name in shapes}
     for name, array in arrays.items():
         if array.shape != shapes[name] or n == 0:
             raise InvalidLog(
-                f"{where}: episode {episode.id} has {n} rewards and {name} of shape {array.shape}, expected at least "
-                "one step, one more observation than steps, and one of everything else per step. The dataset is "
-                "damaged, or steps were lost (Minari#351): get it as hdf5, or restore a copy."
+                f"{where}: episode {episode.id} has {n} rewards and {name} of shape {array.shape}, "
+                "expected at least one step, one more observation than steps, and one of "
+                "everything else per step. The dataset is damaged, or steps were lost "
+                "(Minari#351): get it as hdf5, or restore a copy."
             )
-    kinds = {"observations": "iu", "actions": "iu", "rewards": "fiub", "terminations": "biu", "truncations": "biu"}
+    kinds = {
+        "observations": "iu",
+        "actions": "iu",
+        "rewards": "fiub",
+        "terminations": "biu",
+        "truncations": "biu",
+    }
     for name, array in arrays.items():
         if array.dtype.kind not in kinds[name]:
             raise InvalidLog(
-                f"{where}: the {name} of episode {episode.id} have dtype {array.dtype}, expected whole numbers."
+                f"{where}: the {name} of episode {episode.id} have dtype {array.dtype}, expected "
+                "whole numbers."
                 if kinds[name] == "iu"
-                else f"{where}: the {name} of episode {episode.id} have dtype {array.dtype}, expected numbers."
+                else f"{where}: the {name} of episode {episode.id} have dtype {array.dtype}, "
+                "expected numbers."
             )
     states = arrays["observations"].astype(np.int64)
     return {

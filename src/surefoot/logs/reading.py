@@ -1,9 +1,9 @@
 """A log on disk, opened with DuckDB: one flat table with one row for each step of each episode.
 
-The columns are episode, step, state, action, reward, next_state, and terminated and truncated where they are known. The
-probabilities with which actions were chosen need not be known. Whatever the names and types of the columns are, all
-other modules read one view, `log`: id, episode, step BIGINT, state, action, next_state (BIGINT or VARCHAR), reward
-DOUBLE, terminated, truncated BOOLEAN.
+The columns are episode, step, state, action, reward, next_state, and terminated and truncated where
+they are known. The probabilities with which actions were chosen need not be known. Whatever the
+names and types of the columns are, all other modules read one view, `log`: id, episode, step
+BIGINT, state, action, next_state (BIGINT or VARCHAR), reward DOUBLE, terminated, truncated BOOLEAN.
 """
 
 import tempfile
@@ -36,10 +36,24 @@ if TYPE_CHECKING:
 
 COLUMNS = ("episode", "step", "state", "action", "reward", "next_state")  # all of them are needed
 FLAGS = ("terminated", "truncated")  # false where the log does not have them
-WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT")
+WHOLE = (
+    "TINYINT",
+    "SMALLINT",
+    "INTEGER",
+    "BIGINT",
+    "UTINYINT",
+    "USMALLINT",
+    "UINTEGER",
+    "UBIGINT",
+    "HUGEINT",
+)
 TEXT = ("VARCHAR", "UUID", "ENUM")
 NUMBERS = (*WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
-TEXT_KINDS = (("BIGINT", is_whole), ("BOOLEAN", is_truth), ("DOUBLE", is_number))  # of text, in this order
+TEXT_KINDS = (
+    ("BIGINT", is_whole),
+    ("BOOLEAN", is_truth),
+    ("DOUBLE", is_number),
+)  # of text, in this order
 LABELS = ("episode", "state", "action", "next_state")
 
 
@@ -66,7 +80,9 @@ class OpenLog:
 
     def values(self, asked: Mapping[str, str]) -> dict[str, Any]:
         """Return one value for each expression that is asked, by its name."""
-        return dict(zip(asked, self.row(f"SELECT {', '.join(asked.values())} FROM log"), strict=True))
+        return dict(
+            zip(asked, self.row(f"SELECT {', '.join(asked.values())} FROM log"), strict=True)
+        )
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return all rows of a short answer."""
@@ -82,7 +98,9 @@ def open_log(
     threads: int | None = None,
     delimiter: str | None = None,
 ) -> Iterator[OpenLog]:
-    """Open one file, several files, or a glob. What does not fit into `memory` goes to a temporary folder."""
+    """Open one file, several files, or a glob. What does not fit into `memory` goes to a
+    temporary folder.
+    """
     files, names = find_files(paths, delimiter), column_names(columns)
     cores = None if threads is None else require_integer("threads", threads, 1, InvalidSetting)
     with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, connected(memory, spill) as con:
@@ -96,26 +114,44 @@ def open_log(
 
 
 def open_rows(
-    con: "duckdb.DuckDBPyConnection", files: Files, names: Mapping[str, str], folder: Path, *, all_faults: bool = False
+    con: "duckdb.DuckDBPyConnection",
+    files: Files,
+    names: Mapping[str, str],
+    folder: Path,
+    *,
+    all_faults: bool = False,
 ) -> Raw:
-    """Open the files of a log as the view `raw`; for `all_faults` with numbers of rows, torn ones without values."""
-    said = [meaning for meaning, name in names.items() if name != meaning and meaning not in COLUMNS]
-    wanted = Wanted(names, (*COLUMNS, *said), "Give its name in the log: columns={{'{0}': ...}}, or --column {0}=NAME.")
+    """Open the files of a log as the view `raw`; for `all_faults` with numbers of rows, torn
+    ones without values.
+    """
+    said = [
+        meaning for meaning, name in names.items() if name != meaning and meaning not in COLUMNS
+    ]
+    wanted = Wanted(
+        names,
+        (*COLUMNS, *said),
+        "Give its name in the log: columns={{'{0}': ...}}, or --column {0}=NAME.",
+    )
     raw = open_raw(con, files, wanted, folder, numbered=all_faults, keep_torn=all_faults)
     if not raw.rows:
-        raise InvalidLog(f"{files.where} is empty: it has no rows. Expected one row for each step of each episode.")
+        raise InvalidLog(
+            f"{files.where} is empty: it has no rows. Expected one row for each step of each "
+            "episode."
+        )
     return raw
 
 
 def column_names(columns: Mapping[str, str] | None) -> dict[str, str]:
     """Return the name of each of our columns in the log."""
-    require_mapping("columns", columns, "the names in the log by ours, such as {'state': 'segment'}")
+    require_mapping(
+        "columns", columns, "the names in the log by ours, such as {'state': 'segment'}"
+    )
     given = dict(columns or {})
     strange = [name for name in given if name not in (*COLUMNS, *FLAGS)]
     if strange:
         raise InvalidSetting(
-            f"columns names {strange[0]!r}, expected some of {', '.join((*COLUMNS, *FLAGS))}: the meaning first, then "
-            "the name in the log, as in {'state': 'segment'}."
+            f"columns names {strange[0]!r}, expected some of {', '.join((*COLUMNS, *FLAGS))}: the "
+            "meaning first, then the name in the log, as in {'state': 'segment'}."
         )
     return {name: given.get(name, name) for name in (*COLUMNS, *FLAGS)}
 
@@ -138,24 +174,33 @@ def _kinds(con: "duckdb.DuckDBPyConnection", files: Files, raw: Raw) -> Mapping[
 
 def _one_way(con: "duckdb.DuckDBPyConnection", name: str) -> bool:
     """Are true and false each written in one way?"""
-    ((ways, values),) = con.execute(f"SELECT count(DISTINCT {name}), count(DISTINCT lower({name})) FROM raw").fetchall()
+    ((ways, values),) = con.execute(
+        f"SELECT count(DISTINCT {name}), count(DISTINCT lower({name})) FROM raw"
+    ).fetchall()
     return bool(ways == values)
 
 
 def _first_unfit(
     con: "duckdb.DuckDBPyConnection", files: Files, name: str, families: Sequence[tuple[str, ...]]
 ) -> tuple[str, str]:
-    """Return where the first text is that is of none of these types, and what it is; or where the first is that is of
-    another type than those above it."""
-    fits = " OR ".join(fit(name) for kind, fit in TEXT_KINDS if any(kind in family for family in families))
+    """Return where the first text is that is of none of these types, and what it is; or where the
+    first is that is of another type than those above it.
+    """
+    fits = " OR ".join(
+        fit(name) for kind, fit in TEXT_KINDS if any(kind in family for family in families)
+    )
     query = f"SELECT file, row, {name} FROM raw WHERE NOT ({fits}) ORDER BY file, row LIMIT 1"
     for file, row, value in con.execute(query).fetchall():
         return files.place(file, row), repr(value[:60])
     written = f"SELECT file, row, {name} FROM raw WHERE {name} IS NOT NULL"
     for file, row, first in con.execute(f"{written} ORDER BY file, row LIMIT 1").fetchall():
-        tests = [fit(name) for kind, fit in TEXT_KINDS if any(kind in family for family in families)]
+        tests = [
+            fit(name) for kind, fit in TEXT_KINDS if any(kind in family for family in families)
+        ]
         alike = next(
-            test for test in tests if con.execute(f"{written} AND {test} AND file = {file} AND row = {row}").fetchall()
+            test
+            for test in tests
+            if con.execute(f"{written} AND {test} AND file = {file} AND row = {row}").fetchall()
         )
         (other,) = con.execute(f"{written} AND NOT {alike} ORDER BY file, row LIMIT 1").fetchall()
         above = f"{first[:60]!r} in {files.place(file, row)}"
@@ -164,7 +209,11 @@ def _first_unfit(
 
 
 def _view(
-    con: "duckdb.DuckDBPyConnection", files: Files, names: Mapping[str, str], kinds: Mapping[str, str], folder: Path
+    con: "duckdb.DuckDBPyConnection",
+    files: Files,
+    names: Mapping[str, str],
+    kinds: Mapping[str, str],
+    folder: Path,
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Make the view `log`. Return which columns are text, and which flags exist.
 
@@ -178,7 +227,10 @@ def _view(
             place, found = files.where, kinds[name]
             if is_text:
                 place, found = _first_unfit(con, files, name, families)
-            raise InvalidLog(f"{place}: column {column_called(names[name], name)} is {found}, expected {meaning}.")
+            raise InvalidLog(
+                f"{place}: column {column_called(names[name], name)} is {found}, expected "
+                f"{meaning}."
+            )
 
     whole_or_text = "whole numbers or text. Cast it where the log is made"
     require("step", WHOLE, meaning="whole numbers: 0, 1, 2, ... within each episode")
@@ -188,8 +240,8 @@ def _view(
     text = {name for name in LABELS if kinds[name].startswith(TEXT)}
     if ("state" in text) != ("next_state" in text):
         raise InvalidLog(
-            f"{files.where}: state is {kinds['state']}, but next_state is {kinds['next_state']}, expected one type for "
-            "both. Look for rows that differ."
+            f"{files.where}: state is {kinds['state']}, but next_state is {kinds['next_state']}, "
+            "expected one type for both. Look for rows that differ."
         )
     flags = {name for name in FLAGS if name in kinds}
     for name in flags:

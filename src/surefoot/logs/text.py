@@ -1,10 +1,14 @@
-"""What Python sees in a text: which lines are rows, and which values are numbers. Nothing is guessed.
+"""What Python sees in a text: which lines are rows, and which values are numbers. Nothing is
+guessed.
 
-No line is a comment, and what separates fields is declared. A CSV has this form (RFC 4180), or is refused:
+No line is a comment, and what separates fields is declared. A CSV has this form (RFC 4180), or is
+refused:
 
-    record = field (delimiter field)* newline        field = text without quotes, or "text", each quote within doubled
+    record = field (delimiter field)* newline
+    field = text without quotes, or "text", each quote within doubled
 
-What has this form can be read in one way only. Of JSON lines each is one object, in which no key is there twice.
+What has this form can be read in one way only. Of JSON lines each is one object, in which no key is
+there twice.
 """
 
 import codecs
@@ -29,12 +33,14 @@ BLOCK = 2**18  # characters that are looked at together
 NAMED = 5  # torn rows that are named
 NEVER_CLOSED = "a quote opens there that nothing closes"
 
-# ---- Which texts are numbers -----------------------------------------------------------------------------------------
+# ---- Which texts are numbers ---------------------------------------------------------------------
 
 WHOLE = "0|-?[1-9][0-9]{0,18}"
 NUMBER = "[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?(inf|infinity|nan))"
 TRUTH = "(?i:true|false)"
-PLAINLY = "Write numbers with a decimal point, and with nothing else between the digits, as in 1250.75"
+PLAINLY = (
+    "Write numbers with a decimal point, and with nothing else between the digits, as in 1250.75"
+)
 FURTHEST = 2**63  # whole numbers have 64 bits
 
 
@@ -51,7 +57,9 @@ def finite_number(text: str) -> float | None:
 
 
 def is_whole(column: str) -> str:
-    """Write the test in SQL of whether a text is a whole number of 64 bits. Of NULL it is NULL, as the others are."""
+    """Write the test in SQL of whether a text is a whole number of 64 bits. Of NULL it is NULL,
+    as the others are.
+    """
     small = f"len({column}) < 19 OR try_cast({column} AS BIGINT) IS NOT NULL"
     return f"(regexp_full_match({column}, '{WHOLE}') AND ({small}))"
 
@@ -66,7 +74,7 @@ def is_truth(column: str) -> str:
     return f"regexp_full_match({column}, '{TRUTH}')"
 
 
-# ---- Which lines are rows --------------------------------------------------------------------------------------------
+# ---- Which lines are rows ------------------------------------------------------------------------
 
 
 class Torn(NamedTuple):
@@ -93,12 +101,21 @@ ODD = re.compile('["\r\n\0]')  # what lines mostly have not
 NOT_UTF_8 = re.compile("[\ud800-\udfff]")  # what other bytes are read as
 
 
-def _records(file: str, newline: str, delimiter: str) -> Generator[tuple[int, str, int], None, None]:
-    """Yield of each record of a CSV the line at which it begins, its text, and how many fields it has."""
+def _records(
+    file: str, newline: str, delimiter: str
+) -> Generator[tuple[int, str, int], None, None]:
+    """Yield of each record of a CSV the line at which it begins, its text, and how many fields
+    it has.
+    """
     d = re.escape(delimiter)
     field = f'(?:"(?:[^"\0]|"")*+"|[^{d}"\r\n\0]*+)'
     form = re.compile(f"{field}(?:{d}{field})*+")
-    line, parts, length, is_open = 1, list[str](), 0, False  # within quotes a newline ends no record
+    line, parts, length, is_open = (
+        1,
+        list[str](),
+        0,
+        False,
+    )  # within quotes a newline ends no record
     for texts, is_plain in _lines(file, newline):
         for text in texts:
             if is_plain and not is_open:
@@ -116,7 +133,10 @@ def _records(file: str, newline: str, delimiter: str) -> Generator[tuple[int, st
                 line += 1 + record.count("\n")
                 parts, length = [], 0
             elif length > LONGEST:
-                raise InvalidLog(f"{file}, line {line:,}: {NEVER_CLOSED} for {LONGEST:,} characters. Is it meant?")
+                raise InvalidLog(
+                    f"{file}, line {line:,}: {NEVER_CLOSED} for {LONGEST:,} characters. Is it "
+                    "meant?"
+                )
     if is_open:
         raise InvalidLog(f"{file}, line {line:,}: {NEVER_CLOSED}. Is the file complete?")
 
@@ -127,11 +147,12 @@ def _what_is_wrong(record: str) -> str:
         return "there is a NUL. Is the file text in UTF-8?"
     if re.search("[\r\n]", QUOTED.sub("", record)):
         return (
-            "a carriage return or a newline is out of place. Expected lines that all end with \\n, or all with \\r\\n."
+            "a carriage return or a newline is out of place. Expected lines that all end with "
+            "\\n, or all with \\r\\n."
         )
     return (
-        "there is a quote within a field that does not begin with one, or text after the quote that ends a field. Put "
-        "the whole field in quotes, and write each quote within it twice."
+        "there is a quote within a field that does not begin with one, or text after the quote "
+        "that ends a field. Put the whole field in quotes, and write each quote within it twice."
     )
 
 
@@ -147,7 +168,9 @@ def _lines(file: str, newline: str) -> Generator[tuple[list[str], bool], None, N
             lines = text.split(newline)
             rest = lines.pop()
             if len(rest) > LONGEST:
-                raise InvalidLog(f"{file}, line {line + len(lines):,} has more than {LONGEST:,} characters.")
+                raise InvalidLog(
+                    f"{file}, line {line + len(lines):,} has more than {LONGEST:,} characters."
+                )
             yield lines, not ODD.search("".join(lines))
             line += len(lines)
     if rest:
@@ -165,9 +188,13 @@ def _opened(file: str) -> Iterator[IO[str]]:
     """Open a text, compressed or not. The mark of UTF-8 at its beginning is no part of it."""
     try:
         with gzip.open(file) if is_compressed(file) else Path(file).open("rb") as stored:
-            yield io.TextIOWrapper(stored, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
+            yield io.TextIOWrapper(
+                stored, encoding="utf-8-sig", errors="surrogateescape", newline="\n"
+            )
     except (OSError, EOFError, zlib.error) as reason:
-        raise InvalidLog(f"{file} cannot be read: {reason}. Is the file complete, and is its ending right?") from None
+        raise InvalidLog(
+            f"{file} cannot be read: {reason}. Is the file complete, and is its ending right?"
+        ) from None
 
 
 def is_compressed(file: str) -> bool:
@@ -187,7 +214,9 @@ def look_at_csv(file: str, delimiter: str) -> Look:
         try:
             columns = next(csv.reader([header], delimiter=delimiter, strict=True))
         except csv.Error as reason:  # a field of more than 131,072 characters
-            raise InvalidLog(f"{file}: its header cannot be read: {reason}. Expected names of columns.") from None
+            raise InvalidLog(
+                f"{file}: its header cannot be read: {reason}. Expected names of columns."
+            ) from None
         _require_names(file, columns)
         row, torn, first_torn = 0, 0, list[Torn]()
         for row, (line, _, fields) in enumerate(records, 1):
@@ -201,7 +230,9 @@ def _require_names(file: str, columns: Iterable[str]) -> None:
     """Refuse names with control characters, and what stands for bytes that are no text."""
     unfit = next((name for name in columns if not name.replace("\t", " ").isprintable()), None)
     if unfit is not None:
-        raise InvalidLog(f"{file}: a column is called {unfit[:60]!r}. Expected names without control characters.")
+        raise InvalidLog(
+            f"{file}: a column is called {unfit[:60]!r}. Expected names without control characters."
+        )
 
 
 def without_torn(file: str, delimiter: str, look: Look, copy: Path) -> Path:
@@ -237,16 +268,29 @@ def look_at_json(file: str) -> Look:
         for line, text in enumerate((text for texts, _ in lines for text in texts), 1):
             try:
                 found = json.loads(
-                    text, object_pairs_hook=_each_once, parse_int=str, parse_float=str, parse_constant=_no_json
+                    text,
+                    object_pairs_hook=_each_once,
+                    parse_int=str,
+                    parse_float=str,
+                    parse_constant=_no_json,
                 )
             except (ValueError, RecursionError) as reason:
                 what = str(reason).partition(": line ")[0]
-                raise InvalidLog(f"{file}, line {line:,}: {what}. Expected one JSON object on each line.") from None
+                raise InvalidLog(
+                    f"{file}, line {line:,}: {what}. Expected one JSON object on each line."
+                ) from None
             if not isinstance(found, dict):
                 found_text = repr(text[:60].strip())
-                raise InvalidLog(f"{file}, line {line:,} is {found_text}. Expected one JSON object on each line.")
-            if "\\ud" in text.lower() and NOT_UTF_8.search("".join(map(str, (*found, *found.values())))):
-                raise InvalidLog(f"{file}, line {line:,} has half a character (\\ud800 to \\udfff). Write it whole.")
+                raise InvalidLog(
+                    f"{file}, line {line:,} is {found_text}. Expected one JSON object on each line."
+                )
+            if "\\ud" in text.lower() and NOT_UTF_8.search(
+                "".join(map(str, (*found, *found.values())))
+            ):
+                raise InvalidLog(
+                    f"{file}, line {line:,} has half a character (\\ud800 to \\udfff). Write it "
+                    "whole."
+                )
             columns |= dict.fromkeys(found)
     _require_names(file, columns)
     return Look(tuple(columns), line)

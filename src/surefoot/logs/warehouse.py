@@ -1,7 +1,9 @@
-"""The same counts from a log that is stored in a warehouse: one ibis expression, run where the rows are.
+"""The same counts from a log that is stored in a warehouse: one ibis expression, run where the rows
+are.
 
-Only smallest and largest values, counts and sums leave the warehouse, and, in a refusal, the id of one episode for each
-kind of error. The expression contains no SQL of one engine: it is tested on DuckDB and on Spark.
+Only smallest and largest values, counts and sums leave the warehouse, and, in a refusal, the id of
+one episode for each kind of error. The expression contains no SQL of one engine: it is tested on
+DuckDB and on Spark.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +30,12 @@ if TYPE_CHECKING:
     from ibis.backends import BaseBackend  # type: ignore[import-untyped]
     from ibis.expr.types import Column, Table  # type: ignore[import-untyped]
 
-NEEDED = ("pandas", "pyarrow", "pyarrow_hotfix", "ibis")  # ibis needs the others to run anything, and says so late
+NEEDED = (
+    "pandas",
+    "pyarrow",
+    "pyarrow_hotfix",
+    "ibis",
+)  # ibis needs the others to run anything, and says so late
 HEXADECIMAL = "0123456789abcdef"
 
 
@@ -44,18 +51,20 @@ def count_table(
     reward_range: tuple[float, float] | None = None,
     after_end: float | None = None,
 ) -> LogCounts:
-    """Count a log that is a table of a warehouse. `count_log` returns the same LogCounts for the same rows in a file.
+    """Count a log that is a table of a warehouse. `count_log` returns the same LogCounts for the
+    same rows in a file.
 
     - con: any ibis connection: `ibis.duckdb.connect(...)`, `ibis.pyspark.connect(session)`
     - table: its name there, or `database.name`
 
-    Everything else is as in `count_log`. Beside `count_expression` two or three short queries are run: smallest and
-    largest values, how many episodes there are, and which ended early.
+    Everything else is as in `count_log`. Beside `count_expression` two or three short queries are
+    run: smallest and largest values, how many episodes there are, and which ended early.
     """
     ibis = _ibis()
     if not isinstance(con, import_module("ibis.backends").BaseBackend):
         raise InvalidSetting(
-            f"con is {type(con).__name__}, expected an ibis connection, such as ibis.duckdb.connect('file.duckdb')."
+            f"con is {type(con).__name__}, expected an ibis connection, such as "
+            "ibis.duckdb.connect('file.duckdb')."
         )
     where = f"Table {table!r}"
     source = Warehouse(con, where, _typed(ibis, where, _found(con, table), columns))
@@ -76,21 +85,25 @@ def count_expression(
 ) -> "Table":
     """Return the expression that counts, for those who want to read it or to run it themselves.
 
-        log = ibis.table({"episode": "int64", "step": "int64", ...}, name="log")  # bound to no engine
+        log = ibis.table({"episode": "int64", ...}, name="log")  # bound to no engine
         con.execute(count_expression(log, H=3))  # on any
 
     - H: the steps of an episode; later rows are left out
     - first: the number of the first step in the table; it becomes 0
     - reward_range: rewards are rescaled from this range to [0, 1]
 
-    There is one row for each step, state, action, next_state and terminated that occurred, with the columns:
+    There is one row for each step, state, action, next_state and terminated that occurred, with the
+    columns:
 
-    - n, n_fold: how often it occurred, and how often in the episodes of fold `step` (`surefoot.logs.folds`)
+    - n, n_fold: how often it occurred, and how often in the episodes of fold `step`
+      (`surefoot.logs.folds`)
     - low, high: the lowest and highest reward
-    - x_sa, x_fold: rescaled rewards in whole multiples of 2^-20, each rounded down, summed over the same rows as n and
-      n_fold. They are whole numbers, so the order in which an engine adds them does not matter.
+    - x_sa, x_fold: rescaled rewards in whole multiples of 2^-20, each rounded down, summed over the
+      same rows as n and n_fold. They are whole numbers, so the order in which an engine adds them
+      does not matter.
     - rest_of_sum: what was rounded off, in whole multiples of 2^-40
-    - z_sa, z_fold: x (1 - x) of these rewards x, in whole multiples of 2^-20, each rounded down, summed likewise
+    - z_sa, z_fold: x (1 - x) of these rewards x, in whole multiples of 2^-20, each rounded down,
+      summed likewise
     """
     ibis = _ibis()
     return _counted(ibis, _typed(ibis, "The table", table, columns), H, first, reward_range, seed)
@@ -101,7 +114,8 @@ def _ibis() -> ModuleType:
         *_, ibis = [import_module(name) for name in NEEDED]
     except ModuleNotFoundError as reason:
         raise MissingExtra(
-            f'Counting in a warehouse needs {reason.name}, which is not installed: pip install "surefoot[warehouse]".'
+            f"Counting in a warehouse needs {reason.name}, which is not installed: pip install "
+            f'"surefoot[warehouse]".'
         ) from None
     return ibis
 
@@ -113,23 +127,31 @@ def _found(con: "BaseBackend", table: str) -> "Table":
         return con.table(name, database=".".join(database) or None)
     except Exception as reason:  # each engine raises its own
         raise InvalidLog(
-            f"Table {table!r} cannot be read: {_first_line(reason)} Expected a name that con.table() knows, or "
-            "'database.name'."
+            f"Table {table!r} cannot be read: {_first_line(reason)} Expected a name that "
+            "con.table() knows, or 'database.name'."
         ) from reason
 
 
-def _typed(ibis: ModuleType, where: str, table: "Table", columns: Mapping[str, str] | None) -> "Table":
-    """Give the columns our names and types: step int64, labels int64 or text, reward float64, flags boolean."""
+def _typed(
+    ibis: ModuleType, where: str, table: "Table", columns: Mapping[str, str] | None
+) -> "Table":
+    """Give the columns our names and types: step int64, labels int64 or text, reward float64,
+    flags boolean.
+    """
     names, kinds = column_names(columns), dict(table.schema().items())
     there = {name.lower(): name for name in kinds}
     missing = [name for name in COLUMNS if names[name].lower() not in there]
     if missing:
         lacking = column_called(names[missing[0]], missing[0])
         raise InvalidLog(
-            f"{where} has no column {lacking}. Found: {', '.join(kinds)}. Give its name in the table: "
-            f"columns={{'{missing[0]}': ...}}."
+            f"{where} has no column {lacking}. Found: {', '.join(kinds)}. Give its name in the "
+            f"table: columns={{'{missing[0]}': ...}}."
         )
-    called = {name: there[names[name].lower()] for name in (*COLUMNS, *FLAGS) if names[name].lower() in there}
+    called = {
+        name: there[names[name].lower()]
+        for name in (*COLUMNS, *FLAGS)
+        if names[name].lower() in there
+    }
     chosen: dict[str, Any] = {}
     for name in (*COLUMNS, *FLAGS):
         if name not in called:
@@ -145,15 +167,29 @@ def _typed(ibis: ModuleType, where: str, table: "Table", columns: Mapping[str, s
         elif name in FLAGS:
             fits, meaning = whole or flag, "true or false, or 1 or 0"
         else:
-            fits, meaning = whole or text or flag, "whole numbers or text. Cast it where the log is made"
+            fits, meaning = (
+                whole or text or flag,
+                "whole numbers or text. Cast it where the log is made",
+            )
         if not fits:
-            raise InvalidLog(f"{where}: column {column_called(called[name], name)} is {kind}, expected {meaning}.")
-        ours = "float64" if name == "reward" else "boolean" if name in FLAGS else "string" if text else "int64"
+            raise InvalidLog(
+                f"{where}: column {column_called(called[name], name)} is {kind}, expected "
+                f"{meaning}."
+            )
+        ours = (
+            "float64"
+            if name == "reward"
+            else "boolean"
+            if name in FLAGS
+            else "string"
+            if text
+            else "int64"
+        )
         chosen[name] = table[called[name]].cast(ours)
     if chosen["state"].type() != chosen["next_state"].type():
         raise InvalidLog(
-            f"{where}: state is {kinds[called['state']]}, but next_state is {kinds[called['next_state']]}, expected "
-            "one type for both. Look for rows that differ."
+            f"{where}: state is {kinds[called['state']]}, but next_state is "
+            f"{kinds[called['next_state']]}, expected one type for both. Look for rows that differ."
         )
     return table.select(**chosen)
 
@@ -167,7 +203,8 @@ def _counted(
     rows = rows.mutate(step=rows.step - first)
     rows = rows.mutate(
         in_fold=rows.fold == rows.step,
-        x=ibis.least(ibis.greatest((rows.reward - low) / (high - low), 0.0), 1.0) * float(REWARD_UNITS),
+        x=ibis.least(ibis.greatest((rows.reward - low) / (high - low), 0.0), 1.0)
+        * float(REWARD_UNITS),
     )
     rows = rows.mutate(whole=rows.x.floor())
     rows = rows.mutate(
@@ -188,7 +225,9 @@ def _counted(
 
 
 def _with_folds(ibis: ModuleType, rows: "Table", H: int, seed: int) -> "Table":
-    """Return the rows with the fold of their episodes. An id that is text is hashed once, not at each of its steps."""
+    """Return the rows with the fold of their episodes. An id that is text is hashed once, not at
+    each of its steps.
+    """
     if not rows.episode.type().is_string():
         return _folded(rows.mutate(id=rows.episode), H, seed)
     ids = rows.select("episode").distinct()
@@ -207,8 +246,11 @@ def _folded(table: "Table", H: int, seed: int) -> "Table":
 
 
 def _number(ibis: ModuleType, digest: "Column") -> "Column":
-    """Return the first digits of a digest as a number. All engines write hexadecimal digits, not all read them."""
-    # ibis assumes that `find` returns 64 bits and leaves out a cast to 64, but Spark returns 32, which overflow.
+    """Return the first digits of a digest as a number. All engines write hexadecimal digits, not
+    all read them.
+    """
+    # ibis assumes that `find` returns 64 bits and leaves out a cast to 64, but Spark returns 32,
+    # which overflow.
     digits = [
         ibis.literal(HEXADECIMAL).find(digest.left(place + 1).right(1)).cast("int32").cast("int64")
         * 16 ** (len(PLACES) - 1 - i)
@@ -234,7 +276,9 @@ class Warehouse:
             raise InvalidLog(f"{self.where} cannot be read: {_first_line(reason)}") from reason
         return {name: found[name].to_numpy() for name in found.columns}
 
-    def glance(self, horizon: int | None, reward_range: tuple[float, float] | None, after_end: float | None) -> Glance:
+    def glance(
+        self, horizon: int | None, reward_range: tuple[float, float] | None, after_end: float | None
+    ) -> Glance:
         """Ask for the smallest and largest step and reward, and whether any value is missing."""
         log = self.log
         found = self.ask(
@@ -249,10 +293,15 @@ class Warehouse:
         )
         rows = int(found["rows"][0])
         if not rows:
-            raise InvalidLog(f"{self.where} is empty: it has no rows. Expected one row for each step of each episode.")
+            raise InvalidLog(
+                f"{self.where} is empty: it has no rows. Expected one row for each step of each "
+                "episode."
+            )
         if min(int(found[name][0]) for name in log.columns) < rows:
             raise InvalidLog(self.complaint(None))
-        steps, rewards = (tuple(found[name][0] for name in pair) for pair in (("first", "last"), ("low", "high")))
+        steps, rewards = (
+            tuple(found[name][0] for name in pair) for pair in (("first", "last"), ("low", "high"))
+        )
         return Glance.of(self, rows, steps, rewards, horizon, reward_range, after_end)
 
     def each_started_once(self, glance: Glance, started: int, seed: int) -> bool:
@@ -263,7 +312,9 @@ class Warehouse:
     def early_ends(self, glance: Glance, seed: int) -> list[tuple[int, int, int]]:
         """One query; the answer is a short table."""
         last = glance.first + glance.H - 1
-        ended = _with_folds(_ibis(), self.log.filter(self.log.terminated, self.log.step < last), glance.H, seed)
+        ended = _with_folds(
+            _ibis(), self.log.filter(self.log.terminated, self.log.step < last), glance.H, seed
+        )
         found = self.ask(ended.group_by(["step", "fold"]).aggregate(n=ended.count()))
         step, fold, n = (found[name].astype(np.int64).tolist() for name in ("step", "fold", "n"))
         return list(zip([x - glance.first for x in step], fold, n, strict=True))
@@ -274,20 +325,31 @@ class Warehouse:
 
     def complaint(self, H: int | None) -> str:
         """Return each kind of error, with how often it occurs and one episode that has it."""
-        texts = self._missing() or [*self._rewards(), *self._chains(H)] or ["The totals of its counts do not add up."]
+        texts = (
+            self._missing()
+            or [*self._rewards(), *self._chains(H)]
+            or ["The totals of its counts do not add up."]
+        )
         return f"{self.where}: {' '.join(texts)}"
 
     def _missing(self) -> list[str]:
         """Find values that are missing."""
         # Compared as text, because on Spark ibis treats NaN as null; NaN has a message of its own.
         tests = {name: self.log[name].cast("string").isnull() for name in (*COLUMNS, *FLAGS)}
-        return [described("missing", n, some, name=name) for name, n, some in self._tested(self.log, tests)]
+        return [
+            described("missing", n, some, name=name)
+            for name, n, some in self._tested(self.log, tests)
+        ]
 
     def _rewards(self) -> list[str]:
         """Find rewards that are not finite numbers."""
-        # Not isnan(): DuckDB 2.0 answers it from the extremes stored in Parquet, which leave NaN out (duckdb#25521).
+        # Not isnan(): DuckDB 2.0 answers it from the extremes stored in Parquet, which leave NaN
+        # out (duckdb#25521).
         strange = self.log.reward - self.log.reward != 0.0
-        return [described(what, n, some) for what, n, some in self._tested(self.log, {"reward": strange})]
+        return [
+            described(what, n, some)
+            for what, n, some in self._tested(self.log, {"reward": strange})
+        ]
 
     def _chains(self, H: int | None) -> list[str]:
         """Check steps, states and ends within each episode, by one pass in the order of steps."""
@@ -312,17 +374,25 @@ class Warehouse:
             "short": short & ~rows.truncated,
             "truncated": short & rows.truncated,
         }
-        return [described(what, n, some, final=final) for what, n, some in self._tested(rows, tests)]
+        return [
+            described(what, n, some, final=final) for what, n, some in self._tested(rows, tests)
+        ]
 
-    def _tested(self, rows: "Table", tests: Mapping[str, "Column"]) -> Iterator[tuple[str, int, str]]:
-        """For each test that some row meets, yield its name, how many rows meet it, and one episode."""
+    def _tested(
+        self, rows: "Table", tests: Mapping[str, "Column"]
+    ) -> Iterator[tuple[str, int, str]]:
+        """For each test that some row meets, yield its name, how many rows meet it, and one
+        episode.
+        """
         asked = {f"n_{name}": rows.count(where=test) for name, test in tests.items()}
         asked |= {f"some_{name}": rows.episode.min(where=test) for name, test in tests.items()}
         found = self.ask(rows.aggregate(**asked))
         for name in tests:
             n, some = int(found[f"n_{name}"][0]), found[f"some_{name}"][0]
             if n:
-                known = isinstance(some, str | int | np.integer)  # unknown where the id itself is missing
+                known = isinstance(
+                    some, str | int | np.integer
+                )  # unknown where the id itself is missing
                 yield name, n, f" (such as in episode {some})" if known else ""
 
 

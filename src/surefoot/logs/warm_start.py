@@ -1,8 +1,10 @@
-"""From a log to an agent: the learnt policy as its baseline, its certificate, and the counts for a warm start.
+"""From a log to an agent: the learnt policy as its baseline, its certificate, and the counts for a
+warm start.
 
-How delta is split (the paper's offline theorem): the policy was certified at learnt.delta, the agent works at a delta
-of its own, by default the same. With probability at least 1 - (learnt.delta + delta) both hold; then every episode's
-policy is at or above the floor, provided the certificate clears it. Where it does not, the baseline is trusted.
+How delta is split (the paper's offline theorem): the policy was certified at learnt.delta, the
+agent works at a delta of its own, by default the same. With probability at least 1 - (learnt.delta
++ delta) both hold; then every episode's policy is at or above the floor, provided the certificate
+clears it. Where it does not, the baseline is trusted.
 """
 
 from typing import NamedTuple
@@ -17,7 +19,9 @@ from surefoot.logs.methods.learnt import Learnt
 
 
 class HandOver(NamedTuple):
-    """An agent and the counts that it starts with: for `learn(..., counts=)`, `simulate(..., counts=)` or `Learner`."""
+    """An agent and the counts that it starts with: for `learn(..., counts=)`, `simulate(...,
+    counts=)` or `Learner`.
+    """
 
     agent: StepMix | EpsMix
     counts: Counts
@@ -37,19 +41,24 @@ def hand_over(
     - floor: in the units of the rewards, per episode
     - kind: `sf.StepMix` or `sf.EpsMix`
     - delta: the agent's own, in addition to the certificate's; the default is learnt.delta
-    - counts: those of the log (`log.counts`, or pooled). Without them the agent starts with no data. The paper's bounds
-      cannot use them: their proof needs a baseline that was fixed before the data.
+    - counts: those of the log (`log.counts`, or pooled). Without them the agent starts with no
+      data. The paper's bounds cannot use them: their proof needs a baseline that was fixed before
+      the data.
     """
     if not isinstance(learnt, Learnt):
-        raise InvalidSetting(f"learnt is {learnt!r}, expected a policy learnt from a log, such as sf.robust_vi(...).")
+        raise InvalidSetting(
+            f"learnt is {learnt!r}, expected a policy learnt from a log, such as sf.robust_vi(...)."
+        )
     if kind not in (StepMix, EpsMix):
         raise InvalidSetting(f"kind is {kind!r}, expected sf.StepMix or sf.EpsMix.")
     if isinstance(floor, BaselineFloor):
-        raise InvalidSetting("A policy learnt from a log needs a floor in units of return, not a relative floor.")
+        raise InvalidSetting(
+            "A policy learnt from a log needs a floor in units of return, not a relative floor."
+        )
     if counts is not None and isinstance(bounds, Bernstein):
         raise InvalidSetting(
-            "The paper's bounds do not cover counts of the log that the baseline was learnt from. Leave counts out, or "
-            "use bounds=sf.KL()."
+            "The paper's bounds do not cover counts of the log that the baseline was learnt from. "
+            "Leave counts out, or use bounds=sf.KL()."
         )
     problem = learnt.problem
     pooled = counts is not None and require_bool("pooled", counts.pooled)
@@ -65,6 +74,8 @@ def hand_over(
     begin = Counts.zeros(problem) if counts is None else counts.copy()
     if problem.unknown_rows is None:
         begin.drop_rewards()  # otherwise each added episode would need rewards that nothing reads
-    begin.s1 = problem.s1 if problem.one_start else None  # where all episodes of the log began proves nothing
+    begin.s1 = (
+        problem.s1 if problem.one_start else None
+    )  # where all episodes of the log began proves nothing
     agent.check_counts(begin)
     return HandOver(agent, begin)

@@ -19,7 +19,9 @@ def require_log_place(path: str | Path) -> Path:
     """Check that a log can be written here, and that the ending of the path names a format."""
     target = require_place(path)
     if target.suffix.lower() not in FORMATS:
-        raise InvalidFile(f"{target}: its ending names no known format. Expected one of {', '.join(FORMATS)}.")
+        raise InvalidFile(
+            f"{target}: its ending names no known format. Expected one of {', '.join(FORMATS)}."
+        )
     return target
 
 
@@ -41,6 +43,11 @@ def copy_out(con: "duckdb.DuckDBPyConnection", target: Path) -> None:
 
     with replacing(target) as partial:
         try:
-            con.execute(f"COPY (SELECT * FROM log) TO {quote_text(partial)} (FORMAT {FORMATS[target.suffix.lower()]})")
+            con.execute(
+                f"COPY (SELECT * FROM log) TO {quote_text(partial)} (FORMAT "
+                f"{FORMATS[target.suffix.lower()]})"
+            )
         except duckdb.Error as reason:
-            raise InvalidFile(f"{target} cannot be written: {str(reason).splitlines()[0]}") from None
+            raise InvalidFile(
+                f"{target} cannot be written: {str(reason).splitlines()[0]}"
+            ) from None

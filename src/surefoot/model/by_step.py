@@ -1,4 +1,6 @@
-"""What was seen at each step, beside counts that the steps share: the evidence of whether they are alike."""
+"""What was seen at each step, beside counts that the steps share: the evidence of whether they
+are alike.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,11 +22,15 @@ def _are_compared(H: int, S: int, A: int) -> bool:
 
 
 class StepCounts:
-    """Counts by step of pooled counts. The next state of step H is not counted, the reward of step H is."""
+    """Counts by step of pooled counts. The next state of step H is not counted, the reward of
+    step H is.
+    """
 
     __slots__ = ("looked_at", "n_next", "n_visits", "shape", "x_paid")
     shape: tuple[int, int, int]  # H, S*A, S
-    n_next: dict[int, int]  # how often each next state followed each pair at each step; what was not seen is left out
+    n_next: dict[
+        int, int
+    ]  # how often each next state followed each pair at each step; what was not seen is left out
     n_visits: Ints  # (H, S*A)
     x_paid: Ints | None  # (H, S*A) sums of rewards, in units of 2^-20; None where rewards are known
     looked_at: int  # how many visits there were when the steps were last compared, and seemed alike
@@ -39,12 +45,17 @@ class StepCounts:
         """Take a table (H-1, S*A, S)."""
         keys = np.flatnonzero(n_next)
         return cls(
-            n_next.shape[-1], dict(zip(keys.tolist(), n_next.ravel()[keys].tolist(), strict=True)), n_visits, x_paid
+            n_next.shape[-1],
+            dict(zip(keys.tolist(), n_next.ravel()[keys].tolist(), strict=True)),
+            n_visits,
+            x_paid,
         )
 
     @classmethod
     def zeros(cls, H: int, S: int, A: int, rewards: bool) -> Self | None:
-        """The counts of no episodes; None where nothing is shared, or where it would be too many to compare."""
+        """The counts of no episodes; None where nothing is shared, or where it would be too many
+        to compare.
+        """
         if not _are_compared(H, S, A):
             return None
         n_visits = np.zeros((H, S * A), dtype=np.int64)
@@ -52,14 +63,21 @@ class StepCounts:
 
     @classmethod
     def of_rows(cls, seen: Entries, n_sa: Ints, x_sa: Ints | None) -> Self | None:
-        """Make it of counts that have a row for each step: what was seen, visits (H, S, A), and sums of rewards."""
+        """Make it of counts that have a row for each step: what was seen, visits (H, S, A), and
+        sums of rewards.
+        """
         H, S, A = n_sa.shape
         if not _are_compared(H, S, A):
             return None
         shared = seen.place < (H - 1) * S * A
         keys = (seen.place * S + seen.state)[shared]
         followed = dict(zip(keys.tolist(), seen.n[shared].tolist(), strict=True))
-        return cls(S, followed, n_sa.reshape(H, S * A).copy(), None if x_sa is None else x_sa.reshape(H, S * A).copy())
+        return cls(
+            S,
+            followed,
+            n_sa.reshape(H, S * A).copy(),
+            None if x_sa is None else x_sa.reshape(H, S * A).copy(),
+        )
 
     @property
     def total(self) -> int:
@@ -75,7 +93,9 @@ class StepCounts:
         return dense.reshape(H - 1, Z, S)
 
     def add(self, pairs: Ints, after: Ints, paid: Ints | None) -> None:
-        """Count one episode: its H pairs s*A + a, the states after them, and what they paid, in 2^-20."""
+        """Count one episode: its H pairs s*A + a, the states after them, and what they paid, in
+        2^-20.
+        """
         H, Z, S = self.shape
         visits = np.arange(0, H * Z, Z) + pairs
         for key in (visits * S + after)[:-1].tolist():
@@ -113,10 +133,17 @@ class StepCounts:
         held = np.array(sorted(self.n_next.items()), dtype=np.int64).reshape(-1, 2)
         paid = {} if self.x_paid is None else {"steps_paid": self.x_paid}
         looked_at = np.asarray(self.looked_at, dtype=np.int64)
-        return {"steps_next": held, "steps_visits": self.n_visits, "steps_looked_at": looked_at, **paid}
+        return {
+            "steps_next": held,
+            "steps_visits": self.n_visits,
+            "steps_looked_at": looked_at,
+            **paid,
+        }
 
     @classmethod
-    def from_arrays(cls, path: str | Path, arrays: Mapping[str, AnyArray], shape: tuple[int, int, int]) -> Self | None:
+    def from_arrays(
+        cls, path: str | Path, arrays: Mapping[str, AnyArray], shape: tuple[int, int, int]
+    ) -> Self | None:
         """Read what `arrays` returned, of counts with H, S and A; None: there is nothing."""
         if "steps_next" not in arrays:
             return None
@@ -133,13 +160,20 @@ class StepCounts:
             and held.shape[1] == 2
             and bool((np.diff(held[:, 0]) > 0).all() and (held[:, 1] > 0).all())
             and (not len(held) or bool(held[0, 0] >= 0 and held[-1, 0] < (H - 1) * S * A * S))
-            and all(table is not None and table.shape == (H, S * A) and table.dtype == np.int64 for table in tables)
+            and all(
+                table is not None and table.shape == (H, S * A) and table.dtype == np.int64
+                for table in tables
+            )
             and all(table is not None and bool((table >= 0).all()) for table in tables)
         )
         if sound and held is not None and visits is not None and looked_at is not None:
-            counts = cls(S, dict(held.tolist()), visits.copy(), None if paid is None else paid.copy())
+            counts = cls(
+                S, dict(held.tolist()), visits.copy(), None if paid is None else paid.copy()
+            )
             counts.looked_at = int(looked_at)
             compared = 0 <= counts.looked_at <= counts.total
             if compared and np.array_equal(counts.table.sum(axis=2), visits[:-1]):
                 return counts
-        raise InvalidFile(f"{path}: its counts by step are not as they were written. Restore a copy.")
+        raise InvalidFile(
+            f"{path}: its counts by step are not as they were written. Restore a copy."
+        )

@@ -1,8 +1,9 @@
 """Counts of transitions in lists of the next states that were seen: for worlds with many states.
 
-The lists of all pairs lie in one arena. A list that is full moves to the end of the arena, where it has twice the room;
-`lists_have_room` says whether the arena has enough for another episode, and `with_room` makes a larger one. States
-ascend within a list, so sums over it run in the order of a dense row and have its bits.
+The lists of all pairs lie in one arena. A list that is full moves to the end of the arena, where it
+has twice the room; `lists_have_room` says whether the arena has enough for another episode, and
+`with_room` makes a larger one. States ascend within a list, so sums over it run in the order of a
+dense row and have its bits.
 """
 
 from typing import NamedTuple
@@ -14,13 +15,15 @@ from surefoot.model.successors import Successors, offsets
 
 USED, LONGEST, TOTAL = 0, 1, 2  # of CountLists.sizes
 FIRST_ROOM = 2
-# H more transitions use at most H (4 longest + 6) of the arena: k of them in a list of size s use 4 (s + k) + 2,
-# because its room doubles.
+# H more transitions use at most H (4 longest + 6) of the arena: k of them in a list of size s use 4
+# (s + k) + 2, because its room doubles.
 EACH, FIRST = 4, 6
 
 
 class CountLists(NamedTuple):
-    """How often each next state followed each pair (rows, S*A): those that did. Kernels read it as it is."""
+    """How often each next state followed each pair (rows, S*A): those that did. Kernels read it
+    as it is.
+    """
 
     at: Ints  # (rows, S*A): where the list of a pair begins
     size: Ints  # (rows, S*A): how many next states it has
@@ -28,7 +31,8 @@ class CountLists(NamedTuple):
     visits: AnyArray  # (rows, S*A): the sum of its counts
     state: Ints  # (arena,)
     n: AnyArray  # (arena,) how often; expected counts, in a forecast, are floats
-    sizes: Ints  # (3,): how much of the arena is used, the size of the longest list, and the sum of all counts
+    # (3,): how much of the arena is used, the size of the longest list, and the sum of all counts
+    sizes: Ints
     S: int
 
 
@@ -41,7 +45,9 @@ class Entries(NamedTuple):
 
 
 def add_to_list(lists: CountLists, row: int, pair: int, s_next: int, more: int) -> bool:
-    """Add to the count of one transition; False, and nothing is changed, where the arena is full."""
+    """Add to the count of one transition; False, and nothing is changed, where the arena is
+    full.
+    """
     at, size = lists.at[row, pair], lists.size[row, pair]
     j = size
     while j > 0 and lists.state[at + j - 1] >= s_next:
@@ -77,11 +83,15 @@ def add_to_list(lists: CountLists, row: int, pair: int, s_next: int, more: int) 
 
 def lists_have_room(lists: CountLists, H: int) -> bool:
     """Is there room for H more transitions, whichever they are?"""
-    return bool(lists.sizes[USED] + H * (EACH * lists.sizes[LONGEST] + FIRST) <= lists.state.shape[0])
+    return bool(
+        lists.sizes[USED] + H * (EACH * lists.sizes[LONGEST] + FIRST) <= lists.state.shape[0]
+    )
 
 
 def with_room(lists: CountLists, H: int) -> CountLists:
-    """The same lists in an arena with room for at least H more transitions, and for twice as many as there are."""
+    """The same lists in an arena with room for at least H more transitions, and for twice as
+    many as there are.
+    """
     return lists_from(entries_of(lists), lists.at.shape, lists.S, H)
 
 
@@ -94,8 +104,9 @@ def entries_of(lists: CountLists) -> Entries:
 
 
 def lists_from(entries: Entries, shape: tuple[int, int], S: int, H: int = 0) -> CountLists:
-    """Lists (rows, S*A) of these counts, in an arena with room for at least H more transitions, and for twice as many
-    as there are."""
+    """Lists (rows, S*A) of these counts, in an arena with room for at least H more transitions, and
+    for twice as many as there are.
+    """
     place, state, n = entries
     size = np.bincount(place, minlength=shape[0] * shape[1])
     visits = np.zeros(shape[0] * shape[1], dtype=n.dtype)
@@ -106,14 +117,18 @@ def lists_from(entries: Entries, shape: tuple[int, int], S: int, H: int = 0) -> 
     arena[: len(state)], counts[: len(state)] = state, n
     at, size = offsets(size)[:-1].reshape(shape), size.reshape(shape)
     sizes = np.array([len(state), longest, int(n.sum())])
-    return CountLists(at.copy(), size.copy(), size.copy(), visits.reshape(shape), arena, counts, sizes, S)
+    return CountLists(
+        at.copy(), size.copy(), size.copy(), visits.reshape(shape), arena, counts, sizes, S
+    )
 
 
 def added(entries: Entries, S: int) -> Entries:
     """The same counts in order, with those of the same transition added up, and without zeros."""
     place, state, n = (np.asarray(x) for x in entries)
     keys = place * S + state
-    order = np.argsort(keys, kind="stable")  # quick where parts are in order, as they are here, one after the other
+    order = np.argsort(
+        keys, kind="stable"
+    )  # quick where parts are in order, as they are here, one after the other
     keys = keys[order]
     new = np.diff(keys, prepend=-1) != 0
     total, keys = np.zeros(np.count_nonzero(new), dtype=n.dtype), keys[new]

@@ -1,4 +1,6 @@
-"""What a problem knows of next states, as lists: for problems whose tables over next states would not fit."""
+"""What a problem knows of next states, as lists: for problems whose tables over next states
+would not fit.
+"""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -9,13 +11,23 @@ from surefoot.base.arrays import Bools, Floats, Indices, Ints
 from surefoot.base.validation import read_only, require_rewards
 from surefoot.errors import InvalidModel
 from surefoot.model.sparse import SparseTable, is_sparse, require_room, require_small, sparse_table
-from surefoot.model.successors import PaidLists, Successors, keys_of, list_of, looked_up, masked, offsets
+from surefoot.model.successors import (
+    PaidLists,
+    Successors,
+    keys_of,
+    list_of,
+    looked_up,
+    masked,
+    offsets,
+)
 from surefoot.model.transitions import MOST_IN_A_TABLE
 from surefoot.model.units import Rescaled, Units, rescaled_rewards
 
 
 class SizedLists(NamedTuple):
-    """Rewards by next state as a problem keeps them, with its sizes: what builds an equal problem."""
+    """Rewards by next state as a problem keeps them, with its sizes: what builds an equal
+    problem.
+    """
 
     paid: PaidLists
     S: int
@@ -36,29 +48,34 @@ def rows_of(lists: Successors | PaidLists, pairs: int) -> int:
 def mask_lists_of(given: Any, S: int, A: int, H: int) -> Successors:
     """Return the lists of possible next states of a sparse mask: those with an entry other than 0.
 
-    In lists that are given as `Successors`, an empty one says nothing of its pair: every next state is possible.
+    In lists that are given as `Successors`, an empty one says nothing of its pair: every next state
+    is possible.
     """
     if isinstance(given, Successors):
         return _checked("support", given, S, A, H)
     table, _ = sparse_table("support", given, H)
     if (table.S, table.A) != (S, A):
         raise InvalidModel(
-            f"support has shape {(table.S * table.A, table.S)}, expected (S*A, S) = {(S * A, S)}, one matrix for all "
-            "steps or one for each."
+            f"support has shape {(table.S * table.A, table.S)}, expected (S*A, S) = {(S * A, S)}, "
+            "one matrix for all steps or one for each."
         )
     none = np.flatnonzero(np.diff(table.lists.first) == 0)
     if none.size:
         s, a = divmod(int(none[0]) % (S * A), A)
-        raise InvalidModel(f"support of state {s}, action {a} allows no next state, expected at least one.")
+        raise InvalidModel(
+            f"support of state {s}, action {a} allows no next state, expected at least one."
+        )
     return table.lists
 
 
 def mask_of_lists(
     given: Any, sized: SizedLists | None, units: Units, sizes: tuple[int, int, int], at_least: bool
 ) -> tuple[Any, Successors | None]:
-    """Return a mask as an array, if it is given so or has few states, and as lists, if it has many; sizes: S, A, H.
+    """Return a mask as an array, if it is given so or has few states, and as lists, if it has many;
+    sizes: S, A, H.
 
-    `at_least`: are the rewards lower bounds of what is paid? Then those that are not stored may be the lowest.
+    `at_least`: are the rewards lower bounds of what is paid? Then those that are not stored may be
+    the lowest.
     """
     S, A, H = sizes
     lists = mask_lists_of(given, S, A, H) if as_lists(given) else None
@@ -73,9 +90,16 @@ def _checked(name: str, lists: Successors, S: int, A: int, H: int) -> Successors
     """Return a copy of lists that fit these sizes; refuse others."""
     whole = all(np.asarray(part).dtype.kind in "iu" for part in lists)
     first, state = (np.array(part, dtype=np.int64) for part in lists)
-    whole = whole and first.ndim == state.ndim == 1 and len(first) - 1 in (S * A, H * S * A) and first[0] == 0
+    whole = (
+        whole
+        and first.ndim == state.ndim == 1
+        and len(first) - 1 in (S * A, H * S * A)
+        and first[0] == 0
+    )
     if not (whole and first[-1] == len(state) and (np.diff(first) >= 0).all()):
-        raise InvalidModel(f"{name} has lists that do not fit, expected S*A = {S * A} of them, or H times as many.")
+        raise InvalidModel(
+            f"{name} has lists that do not fit, expected S*A = {S * A} of them, or H times as many."
+        )
     keys = keys_of(first, state, S)
     if (np.diff(keys) <= 0).any() or (state < 0).any() or (state >= S).any():
         raise InvalidModel(f"{name} has lists that are not states 0..{S - 1} in ascending order.")
@@ -96,8 +120,12 @@ def paid_lists_of(given: Any, units: Units, H: int | None) -> tuple[SizedLists, 
         lists = _checked("r_next", Successors(paid.first, paid.state), S, A, H)
         require_rewards("r_next, as lists,", np.append(paid.paid, paid.elsewhere), 1)
         if paid.paid.shape != lists.state.shape:
-            raise InvalidModel(f"r_next has {paid.paid.shape} rewards in lists, expected {lists.state.shape}.")
-        return SizedLists(read_only_lists(PaidLists(*lists, paid.paid.copy(), paid.elsewhere)), S, A), H
+            raise InvalidModel(
+                f"r_next has {paid.paid.shape} rewards in lists, expected {lists.state.shape}."
+            )
+        return SizedLists(
+            read_only_lists(PaidLists(*lists, paid.paid.copy(), paid.elsewhere)), S, A
+        ), H
     found, steps = sparse_table("r_next", table, H, keep_zeros=True)
     values, elsewhere = found.value, 0.0
     inside = Units() if isinstance(given, Rescaled) else units
@@ -106,12 +134,15 @@ def paid_lists_of(given: Any, units: Units, H: int | None) -> tuple[SizedLists, 
         others = 0.0 if units.admits(0.0) else units.low
         read = np.asarray(rescaled_rewards("r_next", np.append(values, others), units, None))
         values, elsewhere = read[:-1], float(read[-1])
-    return SizedLists(read_only_lists(PaidLists(*found.lists, values, elsewhere)), found.S, found.A), steps
+    return SizedLists(
+        read_only_lists(PaidLists(*found.lists, values, elsewhere)), found.S, found.A
+    ), steps
 
 
 def tables_of(sized: SizedLists) -> tuple[Rescaled | None, Rescaled | None]:
-    """Return r and r_next as a problem with such rewards by next state reads them: few states have an array of them,
-    and with many states r is 0."""
+    """Return r and r_next as a problem with such rewards by next state reads them: few states have
+    an array of them, and with many states r is 0.
+    """
     paid, S, A = sized
     if S > MOST_IN_A_TABLE:
         return Rescaled(np.zeros((S, A))), None
@@ -126,14 +157,17 @@ def _require_in_range(found: SparseTable, units: Units) -> None:
     if bad.size:
         s, a = divmod(int(list_of(found.lists)[bad[0]]) % (found.S * found.A), found.A)
         raise InvalidModel(
-            f"r_next of state {s}, action {a}, next state {found.lists.state[bad[0]]} is {found.value[bad[0]]:.10g}, "
-            f"outside the units' range of {units.low:g} to {units.amount(units.high)} a step. Declare the range of all "
-            "rewards that are possible."
+            f"r_next of state {s}, action {a}, next state {found.lists.state[bad[0]]} is "
+            f"{found.value[bad[0]]:.10g}, outside the units' range of {units.low:g} to "
+            f"{units.amount(units.high)} a step. Declare the range of all rewards that are "
+            "possible."
         )
 
 
 def require_all_paid(sized: SizedLists, mask: Successors | None, units: Units) -> None:
-    """Refuse entries that are not stored where 0 is no reward in the user's units: nobody says what they pay."""
+    """Refuse entries that are not stored where 0 is no reward in the user's units: nobody says
+    what they pay.
+    """
     paid, S, A = sized
     if units.admits(0.0):
         return
@@ -143,34 +177,44 @@ def require_all_paid(sized: SizedLists, mask: Successors | None, units: Units) -
         every = every | (np.diff(mask.first) > 0).reshape(-1, S * A)
     if not every.all():
         raise InvalidModel(
-            f"r_next does not store a reward for every next state that is possible, and those left out cannot pay 0, "
-            f"which is outside the units' range of {units.low:g} to {units.amount(units.high)} a step. Store them all, "
-            "or say with `support` which next states are possible."
+            "r_next does not store a reward for every next state that is possible, and those left "
+            f"out cannot pay 0, which is outside the units' range of {units.low:g} to "
+            f"{units.amount(units.high)} a step. Store them all, or say with `support` which next "
+            "states are possible."
         )
 
 
 def row_keys(lists: Successors | PaidLists, h: int, S: int, pairs: int) -> tuple[Ints, int]:
-    """Return one number for each entry of the lists of step h, pair * S + state; and the place of the first entry."""
+    """Return one number for each entry of the lists of step h, pair * S + state; and the place
+    of the first entry.
+    """
     row = h % rows_of(lists, pairs)
     first = lists.first[row * pairs : (row + 1) * pairs + 1]
     return keys_of(first - first[0], lists.state[first[0] : first[-1]], S), int(first[0])
 
 
-def first_outside(inner: Successors, outer: Successors, S: int, pairs: int) -> tuple[int, int] | None:
-    """Return step and place of the first entry of the inner lists that the outer ones do not hold, or None."""
+def first_outside(
+    inner: Successors, outer: Successors, S: int, pairs: int
+) -> tuple[int, int] | None:
+    """Return step and place of the first entry of the inner lists that the outer ones do not
+    hold, or None.
+    """
     for h in range(max(rows_of(inner, pairs), rows_of(outer, pairs))):
         keys, begin = row_keys(inner, h, S, pairs)
         row = h % rows_of(outer, pairs)
         free = np.diff(outer.first[row * pairs : (row + 1) * pairs + 1]) == 0  # these say nothing
-        bad = np.flatnonzero(~(looked_up(row_keys(outer, h, S, pairs)[0], keys)[1] | free[keys // S]))
+        bad = np.flatnonzero(
+            ~(looked_up(row_keys(outer, h, S, pairs)[0], keys)[1] | free[keys // S])
+        )
         if bad.size:
             return h, begin + int(bad[0])
     return None
 
 
 def aligned(paid: PaidLists, lists: Successors, S: int, pairs: int) -> Floats:
-    """Return what the entries of these lists pay, (steps, entries): one row for all steps, but where the rewards alone
-    depend on the step, one for each."""
+    """Return what the entries of these lists pay, (steps, entries): one row for all steps, but
+    where the rewards alone depend on the step, one for each.
+    """
     steps = rows_of(paid, pairs) if rows_of(lists, pairs) == 1 else 1
     return np.array([_paid_row(paid, lists, h, S, pairs, steps) for h in range(steps)])
 
@@ -189,7 +233,9 @@ def _paid_row(paid: PaidLists, lists: Successors, h: int, S: int, pairs: int, st
 
 
 def left_never(lists: Successors, S: int, A: int) -> Iterator[int]:
-    """Yield the states from which the lists of every step and action lead to the state itself alone."""
+    """Yield the states from which the lists of every step and action lead to the state itself
+    alone.
+    """
     only, alone = np.full(len(lists.first) - 1, -1), np.diff(lists.first) == 1
     only[alone] = lists.state[lists.first[:-1][alone]]
     same = only.reshape(-1, S, A) == np.arange(S)[:, None]
@@ -213,8 +259,10 @@ def allowed(mask: Successors | None, lists: int, S: int) -> Ints:
 
 
 def filled(mask: Successors | None, lists: int, S: int, most: int) -> Successors:
-    """Return so many lists of possible next states, in which none is empty: one that allows every state holds them all,
-    or, if these are more than `most`, so many of them, evenly spread from another state on in each list."""
+    """Return so many lists of possible next states, in which none is empty: one that allows every
+    state holds them all, or, if these are more than `most`, so many of them, evenly spread from
+    another state on in each list.
+    """
     if mask is None:
         mask = Successors(np.zeros(lists + 1, dtype=np.int64), np.zeros(0, dtype=np.int64))
     times, most = lists // (len(mask.first) - 1), min(most, S)
@@ -223,12 +271,16 @@ def filled(mask: Successors | None, lists: int, S: int, most: int) -> Successors
     first = offsets(np.where(free, most, sizes))
     state, spread = np.empty(first[-1], dtype=np.int64), np.repeat(free, np.diff(first))
     state[~spread] = np.tile(mask.state, times)
-    state[spread] = np.sort((np.flatnonzero(free)[:, None] + np.arange(most) * S // most) % S, axis=1).reshape(-1)
+    state[spread] = np.sort(
+        (np.flatnonzero(free)[:, None] + np.arange(most) * S // most) % S, axis=1
+    ).reshape(-1)
     return Successors(first, state)
 
 
 def without_last(given: Successors | SizedLists, S: int, A: int) -> Successors | SizedLists:
-    """Return what these lists say of all states but the last one, which no list holds alone but its own."""
+    """Return what these lists say of all states but the last one, which no list holds alone but
+    its own.
+    """
     lists = given.paid if isinstance(given, SizedLists) else given
     place, state = list_of(Successors(lists.first, lists.state)), lists.state
     kept = (place // A % S < S - 1) & (state < S - 1)
@@ -241,7 +293,9 @@ def without_last(given: Successors | SizedLists, S: int, A: int) -> Successors |
 
 
 def mean_over_lists(lists: Successors, h: int, V: Floats, pairs: int) -> Floats:
-    """Return for each pair the mean V(s') over the next states that the lists allow at step h, if all are alike."""
+    """Return for each pair the mean V(s') over the next states that the lists allow at step h,
+    if all are alike.
+    """
     keys, _ = row_keys(lists, h, len(V), pairs)
     sizes = np.bincount(keys // len(V), minlength=pairs)
     total = np.bincount(keys // len(V), V[keys % len(V)], minlength=pairs)
@@ -249,7 +303,9 @@ def mean_over_lists(lists: Successors, h: int, V: Floats, pairs: int) -> Floats:
 
 
 def spread_over_lists(lists: Successors, h: int, taken: Floats, S: int) -> Floats:
-    """Return how likely each state comes next, if pairs (S*A,) are taken like this and all that is allowed is alike."""
+    """Return how likely each state comes next, if pairs (S*A,) are taken like this and all that
+    is allowed is alike.
+    """
     keys, _ = row_keys(lists, h, S, len(taken))
     sizes = np.bincount(keys // S, minlength=len(taken))
     share = taken / np.where(sizes > 0, sizes, S)
@@ -259,7 +315,9 @@ def spread_over_lists(lists: Successors, h: int, taken: Floats, S: int) -> Float
 
 def read_only_lists(lists: Any) -> Any:
     """Return the same lists, whose arrays cannot be written to; None of None."""
-    return lists and type(lists)(*(read_only(part) if isinstance(part, np.ndarray) else part for part in lists))
+    return lists and type(lists)(
+        *(read_only(part) if isinstance(part, np.ndarray) else part for part in lists)
+    )
 
 
 def dense_mask(lists: Successors, S: int, A: int) -> Bools:
@@ -290,7 +348,10 @@ def reward_at(paid: PaidLists, i: Indices, s_next: Indices) -> Floats:
     while (left < right).any():  # bisection, in all lists at once
         middle = (left + right) // 2
         before = (left < right) & (paid.state[np.minimum(middle, len(paid.state) - 1)] < wanted)
-        left, right = np.where(before, middle + 1, left), np.where(before, right, np.minimum(middle, right))
+        left, right = (
+            np.where(before, middle + 1, left),
+            np.where(before, right, np.minimum(middle, right)),
+        )
     if not len(paid.state):
         return np.full(lists.shape, paid.elsewhere)
     place = np.minimum(left, len(paid.state) - 1)
@@ -306,10 +367,11 @@ def allows(lists: Successors, h: int, pair: int, s_next: int, pairs: int) -> boo
 def least_over_lists(
     mask: Successors | None, paid: PaidLists | None, h: int, scale: float, V: Floats, pairs: int
 ) -> Floats:
-    """Return for each pair the least V(s') (S,) over the next states that the mask allows at step h.
+    """Return for each pair the least V(s') (S,) over the next states that the mask allows at step
+    h.
 
-    With rewards by next state, of `scale` times the reward plus V(s'), where the product is rounded towards a lower
-    reward: whole multiples of 1/|scale|.
+    With rewards by next state, of `scale` times the reward plus V(s'), where the product is rounded
+    towards a lower reward: whole multiples of 1/|scale|.
     """
     S = len(V)
     if mask is None:
@@ -344,7 +406,9 @@ def _least_in_lists(lists: Successors, numbers: Floats) -> Floats:
 
 
 def _least_unlisted(lists: Successors, V: Floats) -> Floats:
-    """Return the least V(s') of each list over the states that it does not hold; infinite if it holds all."""
+    """Return the least V(s') of each list over the states that it does not hold; infinite if it
+    holds all.
+    """
     S, keys = len(V), keys_of(*lists, len(V))
     least, left = np.full(len(lists.first) - 1, np.inf), np.arange(len(lists.first) - 1)
     for s in np.argsort(V, kind="stable"):

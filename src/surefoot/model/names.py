@@ -1,4 +1,6 @@
-"""Names: what the user calls states and actions. They are for people: plans, evidence and fingerprints ignore them."""
+"""Names: what the user calls states and actions. They are for people: plans, evidence and
+fingerprints ignore them.
+"""
 
 import operator
 from collections.abc import Iterable
@@ -14,13 +16,17 @@ LONGEST = 60  # characters of a name in a sentence
 
 
 class Names(NamedTuple):
-    """The names of states and actions in the order of their numbers; None: they have only numbers."""
+    """The names of states and actions in the order of their numbers; None: they have only
+    numbers.
+    """
 
     states: tuple[Name, ...] | None = None
     actions: tuple[Name, ...] | None = None
 
     def state(self, s: object) -> str:
-        """Return a state as it stands in a sentence: 'cart', or its number; what is no number of a state, as it is."""
+        """Return a state as it stands in a sentence: 'cart', or its number; what is no number of
+        a state, as it is.
+        """
         return _quoted(s, self.states)
 
     def action(self, a: object) -> str:
@@ -41,7 +47,9 @@ class Names(NamedTuple):
 
     def or_else(self, other: "Names") -> "Names":
         """Return these names, and those of `other` where there are none."""
-        return Names(*(theirs if mine is None else mine for mine, theirs in zip(self, other, strict=True)))
+        return Names(
+            *(theirs if mine is None else mine for mine, theirs in zip(self, other, strict=True))
+        )
 
 
 NO_NAMES = Names()
@@ -61,7 +69,9 @@ def _shown(name: Name) -> str:
 
 
 def checked_names(states: object, actions: object, S: int, A: int) -> Names:
-    """Return the names of S states and A actions; refuse those that are too few, too many or not distinct."""
+    """Return the names of S states and A actions; refuse those that are too few, too many or not
+    distinct.
+    """
     return Names(
         _checked("state_names", "state", states, S),
         _checked("action_names", "action", actions, A),
@@ -72,14 +82,22 @@ def _checked(argument: str, kind: str, given: object, size: int) -> tuple[Name, 
     if given is None:
         return None
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise InvalidModel(f"{argument} is {str(given)[:LONGEST]!r}, expected a list of {size} names, one per {kind}.")
+        raise InvalidModel(
+            f"{argument} is {str(given)[:LONGEST]!r}, expected a list of {size} names, one per "
+            f"{kind}."
+        )
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in given)
     if len(names) != size:
         raise InvalidModel(f"{argument} has {len(names)} names, expected {size}, one per {kind}.")
     seen: dict[str, int] = {}
     for i, name in enumerate(names):
         if isinstance(name, bool) or not isinstance(name, int | str) or name == "":
-            raise InvalidModel(f"{argument}[{i}] is {str(name)[:LONGEST]!r}, expected a text or a whole number.")
+            raise InvalidModel(
+                f"{argument}[{i}] is {str(name)[:LONGEST]!r}, expected a text or a whole number."
+            )
         if (first := seen.setdefault(str(name), i)) != i:
-            raise InvalidModel(f"{argument}[{i}] is {_short(name)!r}, as is {argument}[{first}]: expected each once.")
+            raise InvalidModel(
+                f"{argument}[{i}] is {_short(name)!r}, as is {argument}[{first}]: expected each "
+                "once."
+            )
     return names

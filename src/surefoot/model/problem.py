@@ -44,49 +44,59 @@ from surefoot.model.units import (
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Problem(FrozenRecord):
-    """What is known of an episodic task before it begins: sizes, rewards, start; no transition probabilities.
+    """What is known of an episodic task before it begins: sizes, rewards, start; no transition
+    probabilities.
 
-    - r: rewards (H, S, A), or (S, A) together with `H` when they are the same at every step, in `units`.
-    - s1: the state in which every episode starts. Or `start`: the probabilities (S,) of several first states, or
-      "unknown" where it is only known that first states are drawn independently from one distribution. Floors are then
-      about the value averaged over the start.
-    - units: the range of the rewards of a step, and what they are called: `Units(-5, 20, name="EUR")`; without it
-      rewards lie in [0, 1]. Floors and values are in the same units, per episode.
+    - r: rewards (H, S, A), or (S, A) together with `H` when they are the same at every step, in
+      `units`.
+    - s1: the state in which every episode starts. Or `start`: the probabilities (S,) of several
+      first states, or "unknown" where it is only known that first states are drawn independently
+      from one distribution. Floors are then about the value averaged over the start.
+    - units: the range of the rewards of a step, and what they are called: `Units(-5, 20,
+      name="EUR")`; without it rewards lie in [0, 1]. Floors and values are in the same units, per
+      episode.
     - r_next: instead of r, rewards (S, A, S) or (H, S, A, S) that depend on the next state.
-    - unknown: where rewards are not known, only that they lie in the range and have a fixed mean for each pair: True
-      (everywhere), or a mask (S, A) or (H, S, A). The entries of r there are ignored.
+    - unknown: where rewards are not known, only that they lie in the range and have a fixed mean
+      for each pair: True (everywhere), or a mask (S, A) or (H, S, A). The entries of r there are
+      ignored.
     - support: which next states are possible: a mask (S, A, S) or (H, S, A, S). None: all of them.
-    - rewards_at_least: True where the rewards given are lower bounds of what is paid: lower values hold, upper ones do
-      not. (A log says nothing about pairs that it never tried.)
-    - stationary: the transition probabilities (and the means of unknown rewards) do not depend on the step. Only then
-      may counts be pooled.
-    - ended_state: the state in which an episode stays after an early end. It may be left out where just one state is
-      never left and pays nothing (`absorbing_state`).
-    - unseen_state: the state that stands for all states that nobody listed. It is never left and pays the least, so
-      that lower values hold whatever is there.
-    - state_names, action_names: what you call them, in the order of their numbers. They are for people: texts say them,
-      and nothing else depends on them (`with_names`, `names`).
+    - rewards_at_least: True where the rewards given are lower bounds of what is paid: lower values
+      hold, upper ones do not. (A log says nothing about pairs that it never tried.)
+    - stationary: the transition probabilities (and the means of unknown rewards) do not depend on
+      the step. Only then may counts be pooled.
+    - ended_state: the state in which an episode stays after an early end. It may be left out where
+      just one state is never left and pays nothing (`absorbing_state`).
+    - unseen_state: the state that stands for all states that nobody listed. It is never left and
+      pays the least, so that lower values hold whatever is there.
+    - state_names, action_names: what you call them, in the order of their numbers. They are for
+      people: texts say them, and nothing else depends on them (`with_names`, `names`).
 
-    For many states, `support` and `r_next` may be sparse matrices of scipy (S*A, S), one or a list of one per step.
-    What is not stored in r_next pays 0. With more than 64 states they are kept as lists (`mask_lists`, `paid_lists`)
-    and never become dense.
+    For many states, `support` and `r_next` may be sparse matrices of scipy (S*A, S), one or a list
+    of one per step. What is not stored in r_next pays 0. With more than 64 states they are kept as
+    lists (`mask_lists`, `paid_lists`) and never become dense.
 
-    All of this is asserted by the user: certificates depend on it, and `plan.explain()` lists it beside them.
+    All of this is asserted by the user: certificates depend on it, and `plan.explain()` lists it
+    beside them.
     """
 
     H: int
     S: int
     A: int
-    r_rescaled: Floats  # (H, S, A) in 0..1, read-only; 0 where rewards are unknown or depend on the next state
+    # (H, S, A) in 0..1, read-only; 0 where rewards are unknown or depend on the next state
+    r_rescaled: Floats
     start: Floats | None  # (S,) probabilities; None: unknown
     stationary: bool
     rewards_at_least: bool  # are the rewards given lower bounds of what is paid?
     units: Units  # the user's own
-    r_rows: Floats  # (H or 1, S*A), rescaled: what the kernels read; one row when rewards are the same at every step
+    # (H or 1, S*A), rescaled: what the kernels read; one row when rewards are the same at every
+    # step
+    r_rows: Floats
     r_next_rows: Floats | None  # (H or 1, S*A, S), rescaled
     unknown_rows: Bools | None  # (H or 1, S*A)
     support_rows: Bools | None  # (H or 1, S*A, S)
-    mask_lists: Successors | None  # instead of support_rows, of a sparse mask; an empty list allows all next states
+    mask_lists: (
+        Successors | None
+    )  # instead of support_rows, of a sparse mask; an empty list allows all next states
     paid_lists: PaidLists | None  # instead of r_next_rows, of a sparse r_next
     ended_state: int | None  # as given; `absorbing_state` also finds it
     unseen_state: int | None
@@ -117,18 +127,25 @@ class Problem(FrozenRecord):
         if r is None and listed.as_lists(r_next):
             sized, H = listed.paid_lists_of(r_next, require_units(units), H)
             r, r_next = listed.tables_of(sized)
-        r, r_next = (rescaled_rewards(*given, units, unknown) for given in (("r", r), ("r_next", r_next)))
+        r, r_next = (
+            rescaled_rewards(*given, units, unknown) for given in (("r", r), ("r_next", r_next))
+        )
         after = None
         if (r is None) == (r_next is None):
             raise InvalidModel(
-                "Give the rewards either as r (they depend on state and action) or as r_next. Where they are unknown, "
-                "give r=np.zeros((S, A)): only its shape is read."
+                "Give the rewards either as r (they depend on state and action) or as r_next. "
+                "Where they are unknown, give r=np.zeros((S, A)): only its shape is read."
             )
         if r_next is not None:
-            given, steps = per_step("r_next", as_floats("r_next", r_next, InvalidModel), ("S", "A", "S"), H)
+            given, steps = per_step(
+                "r_next", as_floats("r_next", r_next, InvalidModel), ("S", "A", "S"), H
+            )
             require_rewards("r_next", given, np.ndim(r_next))
             if given.shape[1] != given.shape[3]:
-                raise InvalidModel(f"r_next has shape {np.shape(r_next)}, expected rewards over as many next states.")
+                raise InvalidModel(
+                    f"r_next has shape {np.shape(r_next)}, expected rewards over as many next "
+                    "states."
+                )
             after, rewards = given, np.zeros_like(given[..., 0])
         else:
             table = as_floats("r", r, InvalidModel)
@@ -138,21 +155,37 @@ class Problem(FrozenRecord):
         unknown_mask = mask_of("unknown", unknown, (S, A), steps)
         mask_lists: Successors | None = None
         if support is not None or sized is not None:
-            support, mask_lists = listed.mask_of_lists(support, sized, units, (S, A, steps), rewards_at_least)
+            support, mask_lists = listed.mask_of_lists(
+                support, sized, units, (S, A, steps), rewards_at_least
+            )
         support_mask = mask_of("support", support, (S, A, S), steps)
         if support_mask is not None and not support_mask.any(axis=-1).all():
             place = np.argwhere(~support_mask.any(axis=-1))[0][-2:]
-            raise InvalidModel(f"{where('support', place)} allows no next state, expected at least one.")
+            raise InvalidModel(
+                f"{where('support', place)} allows no next state, expected at least one."
+            )
         if unknown_mask is not None and (after is not None or sized is not None):
-            raise InvalidModel("Rewards are either unknown or given as r_next. Leave one of the two out.")
+            raise InvalidModel(
+                "Rewards are either unknown or given as r_next. Leave one of the two out."
+            )
         stationary = require_bool("stationary", stationary)
         if stationary:
-            lists = None if mask_lists is None else mask_lists.first[:: S * A][:-1]  # one number for each step
-            for name, mask in (("support", support_mask), ("support", lists), ("unknown", unknown_mask)):
+            lists = (
+                None if mask_lists is None else mask_lists.first[:: S * A][:-1]
+            )  # one number for each step
+            for name, mask in (
+                ("support", support_mask),
+                ("support", lists),
+                ("unknown", unknown_mask),
+            ):
                 if mask is not None and len(mask) > 1:
-                    raise InvalidModel(f"{name} has a mask for each step, but the problem is stationary: give one.")
+                    raise InvalidModel(
+                        f"{name} has a mask for each step, but the problem is stationary: give one."
+                    )
         if unknown_mask is not None:
-            rewards = np.where(np.broadcast_to(unknown_mask, (max(rows, len(unknown_mask)), S, A)), 0.0, rewards)
+            rewards = np.where(
+                np.broadcast_to(unknown_mask, (max(rows, len(unknown_mask)), S, A)), 0.0, rewards
+            )
             rows = len(rewards)
         r_rows = rewards.reshape(rows, S * A).copy()
         freeze(
@@ -167,20 +200,28 @@ class Problem(FrozenRecord):
             units=units_for(units, steps, by_user),
             r_rows=r_rows,
             r_next_rows=None if after is None else after.reshape(len(after), S * A, S).copy(),
-            unknown_rows=None if unknown_mask is None else unknown_mask.reshape(len(unknown_mask), S * A).copy(),
-            support_rows=None if support_mask is None else support_mask.reshape(len(support_mask), S * A, S).copy(),
+            unknown_rows=None
+            if unknown_mask is None
+            else unknown_mask.reshape(len(unknown_mask), S * A).copy(),
+            support_rows=None
+            if support_mask is None
+            else support_mask.reshape(len(support_mask), S * A, S).copy(),
             mask_lists=mask_lists,
             paid_lists=None if sized is None or after is not None else sized.paid,
             ended_state=ended_state,
             unseen_state=unseen_state,
             coding=None,
-            names=NO_NAMES if state_names is action_names is None else checked_names(state_names, action_names, S, A),
+            names=NO_NAMES
+            if state_names is action_names is None
+            else checked_names(state_names, action_names, S, A),
         )
         self._require_left_never("ended_state", ended_state)
         self._require_left_never("unseen_state", unseen_state)
 
     def _require_left_never(self, name: str, given: int | None) -> None:
-        """Check that this state is never left and that what it pays is known: the least, where it is the unseen one."""
+        """Check that this state is never left and that what it pays is known: the least, where
+        it is the unseen one.
+        """
         if given is None:
             return
         s = require_integer(name, given, 0, InvalidModel)
@@ -188,13 +229,17 @@ class Problem(FrozenRecord):
             raise InvalidModel(f"{name} is {s}, expected a state in 0..{self.S - 1}.")
         if not self.never_left(s) or self.unknown[:, s].any():
             raise InvalidModel(
-                f"{name} is {s}, but by `support` and `unknown` this state can be left, or what it pays is not known. "
-                "Expected a mask that leads from there to itself alone, and a reward."
+                f"{name} is {s}, but by `support` and `unknown` this state can be left, or what it "
+                "pays is not known. Expected a mask that leads from there to itself alone, and a "
+                "reward."
             )
-        if name == "unseen_state" and not (self.rewards_at_least and (self.paid_in(s) == 0.0).all()):
+        if name == "unseen_state" and not (
+            self.rewards_at_least and (self.paid_in(s) == 0.0).all()
+        ):
             raise InvalidModel(
-                f"unseen_state is {s}, expected a state that pays 0 at every step, the least there is, together with "
-                "rewards_at_least=True: nobody knows what is paid in states that were never seen."
+                f"unseen_state is {s}, expected a state that pays 0 at every step, the least there "
+                "is, together with rewards_at_least=True: nobody knows what is paid in states that "
+                "were never seen."
             )
 
     def never_left(self, s: int) -> bool:
@@ -202,7 +247,9 @@ class Problem(FrozenRecord):
         if self.mask_lists is not None:
             return s in listed.left_never(self.mask_lists, self.S, self.A)
         here = self.support[:, s]
-        return self.support_rows is not None and bool((here.sum(axis=-1) == 1).all() and here[..., s].all())
+        return self.support_rows is not None and bool(
+            (here.sum(axis=-1) == 1).all() and here[..., s].all()
+        )
 
     def paid_in(self, s: int) -> Floats:
         """What a state pays that is never left, for each step and action."""
@@ -227,15 +274,21 @@ class Problem(FrozenRecord):
         support: ArrayLike | None = None,
         rewards_at_least: bool = False,
     ) -> Self:
-        """Make a problem of rewards that are rescaled to [0, 1] already, r' = (r - low) / (high - low)."""
+        """Make a problem of rewards that are rescaled to [0, 1] already, r' = (r - low) / (high
+        - low).
+        """
         known: dict[str, Any] = {"start": start, "unknown": unknown, "support": support}
-        made = cls(Rescaled(r), s1, H, stationary, units, rewards_at_least=rewards_at_least, **known)
+        made = cls(
+            Rescaled(r), s1, H, stationary, units, rewards_at_least=rewards_at_least, **known
+        )
         units_for(units, made.H, by_user=True)
         return made
 
     @property
     def r(self) -> Floats:
-        """Rewards (H, S, A) in the user's units; the lowest where they are unknown or depend on the next state."""
+        """Rewards (H, S, A) in the user's units; the lowest where they are unknown or depend on
+        the next state.
+        """
         return per_step_to_user(self.r_rescaled, self.units)
 
     @property
@@ -249,14 +302,16 @@ class Problem(FrozenRecord):
         return self.units.to_user(float(self.units.steps or self.H))
 
     def level(self, value: object, name: str = "floor") -> float:
-        """Return a floor (or another value of a whole episode) in the user's units, rescaled to 0..H; refuse others."""
+        """Return a floor (or another value of a whole episode) in the user's units, rescaled to
+        0..H; refuse others.
+        """
         possible = f"{self.lowest:g}..{self.units.amount(self.highest)}"
         number = require_number(name, value, f"a number in {possible}, what an episode can return")
         if not DeclaredRange(self.lowest, self.highest).admits(number):
             can = "reach" if number > self.highest else "miss"
             raise InvalidSetting(
-                f"{name} is {number:g}, but returns lie in {possible} per episode: no policy can {can} it. Choose one "
-                "in this range, in the units of the rewards."
+                f"{name} is {number:g}, but returns lie in {possible} per episode: no policy can "
+                f"{can} it. Choose one in this range, in the units of the rewards."
             )
         return min(max(self.units.from_user(number), 0.0), float(self.H))
 
@@ -264,7 +319,9 @@ class Problem(FrozenRecord):
     def s1(self) -> int:
         """The state in which every episode starts, where there is just one."""
         if self.start is None or not self.one_start:
-            raise InvalidModel("Episodes of this problem start in several states; see problem.start.")
+            raise InvalidModel(
+                "Episodes of this problem start in several states; see problem.start."
+            )
         return int(self.start.argmax())
 
     @cached_property
@@ -289,8 +346,10 @@ class Problem(FrozenRecord):
 
     @cached_property
     def absorbing_state(self) -> int | None:
-        """The absorbing state in which an episode remains after an early end: `ended_state`, or, if just one state can
-        be it, that one: by the mask it leads nowhere else, and it pays nothing in the user's units."""
+        """The absorbing state in which an episode remains after an early end: `ended_state`, or, if
+        just one state can be it, that one: by the mask it leads nowhere else, and it pays nothing
+        in the user's units.
+        """
         if self.ended_state is not None:
             return self.ended_state
         if not self.knows_support or not self.units.admits(0.0):
@@ -314,7 +373,9 @@ class Problem(FrozenRecord):
             return self.support_rows.reshape(-1, self.S, self.A, self.S)
         if self.mask_lists is None:
             return np.broadcast_to(np.True_, (1, self.S, self.A, self.S))
-        return listed.dense_mask(self.mask_lists, self.S, self.A).reshape(-1, self.S, self.A, self.S)
+        return listed.dense_mask(self.mask_lists, self.S, self.A).reshape(
+            -1, self.S, self.A, self.S
+        )
 
     def allows(self, h: int, s: int, a: int, s_next: int) -> bool:
         """Does the mask allow this transition?"""
@@ -341,15 +402,21 @@ class Problem(FrozenRecord):
         return np.asarray(unknown[h % len(unknown)])
 
     def r_next_at(self, h: int) -> Floats:
-        """The rescaled rewards of step h by next state, (S, A, S), whether they depend on it or not, else 0."""
+        """The rescaled rewards of step h by next state, (S, A, S), whether they depend on it or
+        not, else 0.
+        """
         if self.paid_lists is not None:
             return listed.dense_rewards(self.paid_lists, h, self.S, self.A)
         if self.r_next_rows is None:
             return np.broadcast_to(self.r_rescaled[h][..., None], (self.S, self.A, self.S))
-        return np.asarray(self.r_next_rows[h % len(self.r_next_rows)].reshape(self.S, self.A, self.S))
+        return np.asarray(
+            self.r_next_rows[h % len(self.r_next_rows)].reshape(self.S, self.A, self.S)
+        )
 
     def reward_of(self, h: Indices, s: Indices, a: Indices, s_next: Indices) -> Floats:
-        """The rescaled reward that is known for this transition, or for each of these; 0 where it is unknown."""
+        """The rescaled reward that is known for this transition, or for each of these; 0 where
+        it is unknown.
+        """
         if self.paid_lists is not None:
             row = h % rows_of(self.paid_lists, self.S * self.A)
             return listed.reward_at(self.paid_lists, (row * self.S + s) * self.A + a, s_next)
@@ -359,35 +426,54 @@ class Problem(FrozenRecord):
 
     @cached_property
     def as_mask(self) -> Successors | None:
-        """The possible next states as lists, however they were given; None where nothing is known."""
-        return self.mask_lists if self.support_rows is None else successors.listed(self.support_rows)
+        """The possible next states as lists, however they were given; None where nothing is
+        known.
+        """
+        return (
+            self.mask_lists if self.support_rows is None else successors.listed(self.support_rows)
+        )
 
     @cached_property
     def as_paid(self) -> PaidLists | None:
-        """Rewards by next state as lists, however they were given; None where they do not depend on it."""
-        return self.paid_lists if self.r_next_rows is None else successors.paid_lists(self.r_next_rows)
+        """Rewards by next state as lists, however they were given; None where they do not depend
+        on it.
+        """
+        return (
+            self.paid_lists if self.r_next_rows is None else successors.paid_lists(self.r_next_rows)
+        )
 
     def reward_unknown(self, h: Indices, s: Indices, a: Indices) -> Bools:
         """Is the reward of this pair unknown at this step? Or of each of these pairs?"""
         unknown = self.unknown
         return np.asarray(unknown[h % len(unknown), s, a])
 
-    def forget(self, *, rewards: bool = False, start: bool = False, support: bool = False) -> "Problem":
-        """The same task for an agent that knows less: no rewards, no start distribution, no support.
+    def forget(
+        self, *, rewards: bool = False, start: bool = False, support: bool = False
+    ) -> "Problem":
+        """The same task for an agent that knows less: no rewards, no start distribution, no
+        support.
 
-        A problem that was stationary stays so without its rewards only if their table was the same at every step: that
-        the dynamics do not depend on the step says nothing about the means of unknown rewards. That a
-        common start, which was added before several first states, pays nothing stays known.
+        A problem that was stationary stays so without its rewards only if their table was the same
+        at every step: that the dynamics do not depend on the step says nothing about the means of
+        unknown rewards. That a common start, which was added before several first states, pays
+        nothing stays known.
         """
         known = self.arguments()
         if rewards:
             table = self.r_rows if self.r_next_rows is None else self.r_next_rows
             by_step = self.paid_lists is not None and rows_of(self.paid_lists, self.S * self.A) > 1
-            known["stationary"] = self.stationary and bool((table == table[:1]).all()) and not by_step
+            known["stationary"] = (
+                self.stationary and bool((table == table[:1]).all()) and not by_step
+            )
             unknown = np.ones((self.S, self.A), dtype=np.bool_)
             if 0 < self.units.steps < self.H:
                 unknown[self.s1] = False
-            known |= {"r": np.zeros((self.S, self.A)), "r_next": None, "unknown": unknown, "rewards_at_least": False}
+            known |= {
+                "r": np.zeros((self.S, self.A)),
+                "r_next": None,
+                "unknown": unknown,
+                "rewards_at_least": False,
+            }
             known |= {"ended_state": None, "unseen_state": None}
         if start:
             known |= {"start": "unknown"}
@@ -396,12 +482,18 @@ class Problem(FrozenRecord):
         return _rebuilt(known, self.coding, self.names)
 
     def with_coding(self, coding: str, names: Names | None = None) -> "Problem":
-        """The same problem, whose numbers of states and actions stand for the labels of this codebook: of a log, its
-        `log.origin.coding`. `names` are these labels for people: `log.codebook.names`."""
+        """The same problem, whose numbers of states and actions stand for the labels of this
+        codebook: of a log, its `log.origin.coding`. `names` are these labels for people:
+        `log.codebook.names`.
+        """
         return _rebuilt(self.arguments(), coding, self.names if names is None else names)
 
-    def with_names(self, states: Sequence[Name] | None = None, actions: Sequence[Name] | None = None) -> "Problem":
-        """The same problem with these names of states and actions; those that are left out stay as they are."""
+    def with_names(
+        self, states: Sequence[Name] | None = None, actions: Sequence[Name] | None = None
+    ) -> "Problem":
+        """The same problem with these names of states and actions; those that are left out stay
+        as they are.
+        """
         names = checked_names(states, actions, self.S, self.A).or_else(self.names)
         return _rebuilt(self.arguments(), self.coding, names)
 
@@ -423,7 +515,13 @@ class Problem(FrozenRecord):
     @cached_property
     def origin(self) -> Origin:
         """What counts of this problem are evidence about."""
-        start = UNKNOWN if self.start is None else f"state {self.s1}" if self.one_start else digest(self.start)
+        start = (
+            UNKNOWN
+            if self.start is None
+            else f"state {self.s1}"
+            if self.one_start
+            else digest(self.start)
+        )
         if self.unknown_rows is not None and bool(self.unknown_rows.all()):
             rewards = UNKNOWN
         else:
@@ -456,7 +554,9 @@ class Problem(FrozenRecord):
             "start": "unknown" if self.start is None else self.start,
             "r_next": given(self.r_next_rows, S, A, S) if paid is None else SizedLists(paid, S, A),
             "unknown": given(self.unknown_rows, S, A),
-            "support": given(self.support_rows, S, A, S) if self.mask_lists is None else self.mask_lists,
+            "support": given(self.support_rows, S, A, S)
+            if self.mask_lists is None
+            else self.mask_lists,
             "ended_state": self.ended_state,
             "unseen_state": self.unseen_state,
         }
@@ -466,7 +566,13 @@ class Problem(FrozenRecord):
 
     def __repr__(self) -> str:
         kind = "stationary" if self.stationary else "step-dependent"
-        start = f"s1={self.s1}" if self.one_start else "start unknown" if self.start is None else "several starts"
+        start = (
+            f"s1={self.s1}"
+            if self.one_start
+            else "start unknown"
+            if self.start is None
+            else "several starts"
+        )
         more = [
             word
             for word, known in (
@@ -485,10 +591,14 @@ class Problem(FrozenRecord):
 def require_problem(problem: object) -> None:
     """Refuse what is not a Problem, such as a world."""
     if not isinstance(problem, Problem):
-        raise InvalidCounts(f"Expected a Problem, found {type(problem).__name__}. Of a world that is world.problem.")
+        raise InvalidCounts(
+            f"Expected a Problem, found {type(problem).__name__}. Of a world that is world.problem."
+        )
 
 
-def _rebuilt(arguments: dict[str, Any], coding: str | None = None, names: Names = NO_NAMES) -> Problem:
+def _rebuilt(
+    arguments: dict[str, Any], coding: str | None = None, names: Names = NO_NAMES
+) -> Problem:
     """Build a copy (see `Problem.__reduce__`)."""
     made = Problem(**with_rescaled(arguments))
     freeze(made, coding=coding, names=names)

@@ -1,6 +1,8 @@
-"""Sparse tables over next states: scipy.sparse matrices of shape (S*A, S), one for all steps or one for each.
+"""Sparse tables over next states: scipy.sparse matrices of shape (S*A, S), one for all steps or one
+for each.
 
-They are read as lists and never become dense. scipy is not imported: whatever has `tocsr` is a sparse matrix.
+They are read as lists and never become dense. scipy is not imported: whatever has `tocsr` is a
+sparse matrix.
 """
 
 from typing import Any, NamedTuple
@@ -21,7 +23,9 @@ from surefoot.base.validation import (
 from surefoot.errors import InvalidModel, SurefootError
 from surefoot.model.successors import Successors, list_of, offsets
 
-SMALL = 2**24  # numbers of a dense table that is still made of a sparse one, where somebody reads it
+SMALL = (
+    2**24
+)  # numbers of a dense table that is still made of a sparse one, where somebody reads it
 TABLES = 12  # arrays (H, S, A) that a plan and its values need at once, at least
 
 
@@ -52,7 +56,9 @@ def is_sparse(given: object) -> bool:
 
 
 def require_room(H: int, S: int, A: int) -> None:
-    """Refuse sizes whose policies, rewards and values, which are dense in (H, S, A), would not fit into memory."""
+    """Refuse sizes whose policies, rewards and values, which are dense in (H, S, A), would not
+    fit into memory.
+    """
     needed = TABLES * H * S * A
     if needed > LARGEST_ARRAY:
         raise InvalidModel(
@@ -68,15 +74,19 @@ def require_small(what: str, shape: tuple[int, ...], instead: str) -> None:
     if numbers > SMALL:
         sizes = " x ".join(str(int(size)) for size in shape)
         raise InvalidModel(
-            f"{what} would be {sizes} = {numbers:.3g} numbers as a dense array, which is made of a sparse table up to "
-            f"{SMALL:,} numbers only. Read {instead} instead."
+            f"{what} would be {sizes} = {numbers:.3g} numbers as a dense array, which is made of a "
+            f"sparse table up to {SMALL:,} numbers only. Read {instead} instead."
         )
 
 
-def sparse_table(name: str, given: Any, H: int | None, keep_zeros: bool = False) -> tuple[SparseTable, int]:
-    """Return the table of a sparse matrix (S*A, S) for all H steps, or of a list of one for each; and H.
+def sparse_table(
+    name: str, given: Any, H: int | None, keep_zeros: bool = False
+) -> tuple[SparseTable, int]:
+    """Return the table of a sparse matrix (S*A, S) for all H steps, or of a list of one for each;
+    and H.
 
-    Entries that occur twice are added up, as scipy means them. Stored zeros are left out, unless they are kept.
+    Entries that occur twice are added up, as scipy means them. Stored zeros are left out, unless
+    they are kept.
     """
     by_step = isinstance(given, list | tuple)
     matrices = list(given) if by_step else [given]
@@ -84,16 +94,24 @@ def sparse_table(name: str, given: Any, H: int | None, keep_zeros: bool = False)
         raise InvalidModel(f"H is {H}, expected at most {LONGEST} steps.")
     if by_step and H not in (None, len(matrices)):
         raise InvalidModel(
-            f"{name} has {len(matrices)} matrices, expected one for each of the H = {H} steps, (S*A, S): row s*A + a "
-            "is of state s and action a. Matrices of one action each must be put together so."
+            f"{name} has {len(matrices)} matrices, expected one for each of the H = {H} steps, "
+            "(S*A, S): row s*A + a is of state s and action a. Matrices of one action each must be "
+            "put together so."
         )
     if not by_step and H is None:
-        raise InvalidModel(f"{name} is one sparse matrix for all steps: give their number with H=...")
+        raise InvalidModel(
+            f"{name} is one sparse matrix for all steps: give their number with H=..."
+        )
     S, A = _sizes(name, matrices)
     steps = len(matrices) if by_step else int(H or 0)
     require_room(steps, S, A)
-    require_size(f"{name}, its stored entries,", (sum(int(one.nnz) for one in matrices),), InvalidModel)
-    parts = [_entries(where(name, [h]) if by_step else name, one, A, keep_zeros) for h, one in enumerate(matrices)]
+    require_size(
+        f"{name}, its stored entries,", (sum(int(one.nnz) for one in matrices),), InvalidModel
+    )
+    parts = [
+        _entries(where(name, [h]) if by_step else name, one, A, keep_zeros)
+        for h, one in enumerate(matrices)
+    ]
     sizes, states, values = (np.concatenate([part[i] for part in parts]) for i in range(3))
     return SparseTable(Successors(offsets(sizes), states), values, S, A), steps
 
@@ -107,12 +125,16 @@ def table_from(pair: AnyArray, state: AnyArray, value: AnyArray, S: int, A: int)
     values = np.asarray(np.bincount(entry, value, len(keys)), dtype=np.float64)
     kept = values != 0.0
     keys = keys[kept]
-    return SparseTable(Successors(offsets(np.bincount(keys // S, minlength=S * A)), keys % S), values[kept], S, A)
+    return SparseTable(
+        Successors(offsets(np.bincount(keys // S, minlength=S * A)), keys % S), values[kept], S, A
+    )
 
 
 def _sizes(name: str, matrices: list[Any]) -> tuple[int, int]:
     """Return S and A, if all matrices have the same shape (S*A, S)."""
-    expected = "expected scipy.sparse matrices of shape (S*A, S): a row for each state and action, s*A + a"
+    expected = (
+        "expected scipy.sparse matrices of shape (S*A, S): a row for each state and action, s*A + a"
+    )
     for h, one in enumerate(matrices):
         if not hasattr(one, "tocsr"):
             raise InvalidModel(f"{name}[{h}] is of type {type(one).__name__}, {expected}.")
@@ -121,23 +143,29 @@ def _sizes(name: str, matrices: list[Any]) -> tuple[int, int]:
     other = next((h for h, found in enumerate(shapes) if found != shape), None)
     if other is not None:
         raise InvalidModel(
-            f"{name}[{other}] has shape {shapes[other]} and {name}[0] {shape}, expected the same for every step."
+            f"{name}[{other}] has shape {shapes[other]} and {name}[0] {shape}, expected the same "
+            "for every step."
         )
     if len(shape) != 2 or 0 in shape or shape[0] % shape[1] != 0:
         raise InvalidModel(f"{name} has shape {shape}, {expected}.")
     return shape[1], shape[0] // shape[1]
 
 
-def _entries(name: str, matrix: Any, A: int, keep_zeros: bool) -> tuple[AnyArray, AnyArray, AnyArray]:
+def _entries(
+    name: str, matrix: Any, A: int, keep_zeros: bool
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return how many entries each row has, their columns in ascending order, and their numbers."""
     if matrix.dtype.kind not in "fiub":
         raise InvalidModel(f"{name} has dtype {matrix.dtype}, expected real numbers.")
-    rows = matrix.astype(np.float64).tocsr(copy=True)  # first floats: entries of the same place are added up in them
+    rows = matrix.astype(np.float64).tocsr(
+        copy=True
+    )  # first floats: entries of the same place are added up in them
     bad = np.flatnonzero(~np.isfinite(rows.data))
     if bad.size:
         place = _place(name, rows, int(bad[0]), A)
         raise InvalidModel(
-            f"{place} is {rows.data[bad[0]]}, expected a finite number. Remove NaN and inf at their source."
+            f"{place} is {rows.data[bad[0]]}, expected a finite number. Remove NaN and inf at "
+            "their source."
         )
     rows.sum_duplicates()
     if not keep_zeros:
@@ -151,22 +179,24 @@ def _place(name: str, rows: Any, entry: int, A: int) -> str:
     return f"{where(name, [row, rows.indices[entry]])} (state {row // A}, action {row % A})"
 
 
-def require_rows_sum_to_one(name: str, table: SparseTable, meaning: str, error: type[SurefootError]) -> None:
+def require_rows_sum_to_one(
+    name: str, table: SparseTable, meaning: str, error: type[SurefootError]
+) -> None:
     """Refuse a table unless each pair has numbers >= 0 that sum to 1 within 1e-9."""
     bad = np.flatnonzero(table.value < 0.0)
     if bad.size:
         pair = _pair(table, int(list_of(table.lists)[bad[0]]))
         raise error(
-            f"{name} is {table.value[bad[0]]:.6g} for {pair}, next state {table.lists.state[bad[0]]}, expected a "
-            f"probability >= 0. Rows must be {meaning}."
+            f"{name} is {table.value[bad[0]]:.6g} for {pair}, next state "
+            f"{table.lists.state[bad[0]]}, expected a probability >= 0. Rows must be {meaning}."
         )
     sums = np.bincount(list_of(table.lists), table.value, minlength=len(table.lists.first) - 1)
     bad = np.flatnonzero(~(np.abs(sums - 1.0) <= ROW_SUM_TOLERANCE))
     if bad.size:
         nearly = ROUNDED if np.abs(sums - 1.0).max() <= NEARLY else ""
         raise error(
-            f"{name} sums to {sums[bad[0]]:.10g} for {_pair(table, int(bad[0]))}, expected 1 within "
-            f"{ROW_SUM_TOLERANCE:g}. Rows must be {meaning}.{nearly}"
+            f"{name} sums to {sums[bad[0]]:.10g} for {_pair(table, int(bad[0]))}, expected 1 "
+            f"within {ROW_SUM_TOLERANCE:g}. Rows must be {meaning}.{nearly}"
         )
 
 

@@ -1,10 +1,13 @@
-"""Steps as people count them: from 1, without one that only draws the first state. Arrays and files count from 0."""
+"""Steps as people count them: from 1, without one that only draws the first state. Arrays and
+files count from 0.
+"""
 
 from surefoot.model.problem import Problem
 
 
 def added_steps(problem: Problem) -> int:
-    """Return how many steps come before the first real one: 1 where several first states have a common start, else 0.
+    """Return how many steps come before the first real one: 1 where several first states have a
+    common start, else 0.
 
     The units say so: an added step pays nothing.
     """
@@ -19,4 +22,8 @@ def common_start(problem: Problem) -> int | None:
 def step_name(problem: Problem, h: int) -> str:
     """Return what people call step h = 0..H-1: step 1 of 3."""
     added = added_steps(problem)
-    return "the draw of the first state" if h < added else f"step {h + 1 - added} of {problem.H - added}"
+    return (
+        "the draw of the first state"
+        if h < added
+        else f"step {h + 1 - added} of {problem.H - added}"
+    )

@@ -1,6 +1,7 @@
 """Successor lists: which next states follow each pair, without a table over all states.
 
-Kernels read these tuples of arrays as they are. Pair i of row h is list h * S * A + i; within a list, states ascend.
+Kernels read these tuples of arrays as they are. Pair i of row h is list h * S * A + i; within a
+list, states ascend.
 """
 
 from typing import NamedTuple
@@ -33,11 +34,15 @@ class PaidLists(NamedTuple):
 def listed(mask: Bools) -> Successors:
     """The lists of a mask (rows, S*A, S)."""
     rows, pairs, _ = mask.shape
-    return Successors(offsets(mask.reshape(rows * pairs, -1).sum(axis=-1)), np.nonzero(mask)[2].astype(np.int64))
+    return Successors(
+        offsets(mask.reshape(rows * pairs, -1).sum(axis=-1)), np.nonzero(mask)[2].astype(np.int64)
+    )
 
 
 def paid_lists(r_next: Floats) -> PaidLists:
-    """The lists of rewards by next state (rows, S*A, S): every state is listed, so that nothing is looser."""
+    """The lists of rewards by next state (rows, S*A, S): every state is listed, so that nothing
+    is looser.
+    """
     first, state = listed(np.ones(r_next.shape, dtype=np.bool_))
     return PaidLists(first, state, r_next.reshape(-1), 0.0)
 
@@ -53,14 +58,18 @@ def list_of(successors: Successors) -> Ints:
 
 
 def keys_of(first: Ints, state: Ints, S: int) -> Ints:
-    """For each entry one number, list * S + state: they ascend, so that entries can be looked up."""
+    """For each entry one number, list * S + state: they ascend, so that entries can be looked
+    up.
+    """
     return list_of(Successors(first, state)) * S + state
 
 
 def looked_up(keys: Ints, wanted: AnyArray) -> tuple[Ints, Bools]:
     """Where each of the wanted keys stands among these ascending ones, and whether it does."""
     if not len(keys):
-        return np.zeros(np.shape(wanted), dtype=np.int64), np.zeros(np.shape(wanted), dtype=np.bool_)
+        return np.zeros(np.shape(wanted), dtype=np.int64), np.zeros(
+            np.shape(wanted), dtype=np.bool_
+        )
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return place, keys[place] == wanted
 

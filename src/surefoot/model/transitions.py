@@ -1,6 +1,8 @@
-"""How often each next state followed each pair: a table over all states, or, for many states, lists of those seen.
+"""How often each next state followed each pair: a table over all states, or, for many states, lists
+of those seen.
 
-Both kinds answer the same questions. `Counts` takes a table up to MOST_IN_A_TABLE states, and lists above.
+Both kinds answer the same questions. `Counts` takes a table up to MOST_IN_A_TABLE states, and lists
+above.
 """
 
 from typing import Any, TypeAlias
@@ -166,8 +168,9 @@ class Lists:
         rows, S, A = self.shape
         if rows * S * A * S > MOST_SHOWN:
             raise InvalidCounts(
-                f"A table n_sas of {rows} x {S} x {A} x {S} numbers is not made. Use counts.entries (place, state, n: "
-                "place is row * S * A + state * A + action), or counts.n_sa."
+                f"A table n_sas of {rows} x {S} x {A} x {S} numbers is not made. Use "
+                "counts.entries (place, state, n: place is row * S * A + state * A + action), or "
+                "counts.n_sa."
             )
         place, state, n = self.entries
         table = np.zeros((rows * S * A, S), dtype=n.dtype)
@@ -176,14 +179,18 @@ class Lists:
         return table.reshape(rows, S, A, S)
 
     def make_room(self, steps: int) -> None:
-        """Take an arena with room for many more, in place, where there is no room for so many transitions."""
+        """Take an arena with room for many more, in place, where there is no room for so many
+        transitions.
+        """
         if not lists_have_room(self.lists, steps):
             self.lists = with_room(self.lists, AHEAD * steps)
 
     def add(self, row: Ints, states: Ints, actions: Ints, states_next: Ints) -> None:
         """Count these transitions, in place."""
         self.make_room(len(states))
-        for h, s, a, s_next in zip(row.tolist(), states.tolist(), actions.tolist(), states_next.tolist(), strict=True):
+        for h, s, a, s_next in zip(
+            row.tolist(), states.tolist(), actions.tolist(), states_next.tolist(), strict=True
+        ):
             add_to_list(self.lists, h, s * self.A + a, s_next, 1)
 
     def add_entries(self, more: Entries) -> None:
@@ -207,20 +214,39 @@ Transitions: TypeAlias = Table | Lists
 
 
 def read_lists(given: AnyArray, shape: AnyArray) -> Lists:
-    """Build lists from what a file holds: (3, transitions) place, state, how often; and (rows, S, A)."""
+    """Build lists from what a file holds: (3, transitions) place, state, how often; and (rows,
+    S, A).
+    """
     whole = all(x.dtype.kind in "iu" for x in (given, shape))
-    if not whole or shape.shape != (3,) or not (shape > 0).all() or given.ndim != 2 or len(given) != 3:
-        raise InvalidCounts("Counts in lists need whole numbers: place, state and count, and rows, S and A.")
+    if (
+        not whole
+        or shape.shape != (3,)
+        or not (shape > 0).all()
+        or given.ndim != 2
+        or len(given) != 3
+    ):
+        raise InvalidCounts(
+            "Counts in lists need whole numbers: place, state and count, and rows, S and A."
+        )
     rows, S, A = (int(x) for x in shape)
     require_size("Counts in lists", (rows, S, A, 4), InvalidCounts)
     if S <= MOST_IN_A_TABLE:
-        raise InvalidCounts(f"Counts in lists are of {S} states, expected more than {MOST_IN_A_TABLE}.")
+        raise InvalidCounts(
+            f"Counts in lists are of {S} states, expected more than {MOST_IN_A_TABLE}."
+        )
     place, state, n = (np.asarray(x, dtype=np.int64) for x in given)
-    inside = (place >= 0) & (place < rows * S * A) & (state >= 0) & (state < S) & (n >= 1) & (n <= LARGEST_COUNT)
+    inside = (
+        (place >= 0)
+        & (place < rows * S * A)
+        & (state >= 0)
+        & (state < S)
+        & (n >= 1)
+        & (n <= LARGEST_COUNT)
+    )
     if not inside.all() or (np.diff(place * S + state) <= 0).any():
         raise InvalidCounts(
-            f"Counts in lists must be in order, each transition once, of {rows} x {S} x {A} pairs and {S} states, with "
-            "counts in 1..2^53."
+            f"Counts in lists must be in order, each transition once, of {rows} x {S} x {A} pairs "
+            f"and {S} states, with counts in 1..2^53."
         )
     return Lists.of(Entries(place, state, n), (rows, S, A))
 
@@ -236,9 +262,14 @@ def transitions_in_matrices(given: Any, H: int | None) -> Lists:
     bad = np.flatnonzero((n < 0) | (n > LARGEST_COUNT) | (n != np.floor(n)))
     if bad.size:
         row, pair = divmod(int(place[bad[0]]), table.S * table.A)
-        at = where("n_sas", [*([row] if by_step else []), *divmod(pair, table.A), table.lists.state[bad[0]]])
+        at = where(
+            "n_sas",
+            [*([row] if by_step else []), *divmod(pair, table.A), table.lists.state[bad[0]]],
+        )
         raise InvalidCounts(f"{at} is {n[bad[0]]:g}, expected a whole number from 0 to 2^53.")
-    return Lists.of(Entries(place, table.lists.state, n.astype(np.int64)), (table.rows, table.S, table.A))
+    return Lists.of(
+        Entries(place, table.lists.state, n.astype(np.int64)), (table.rows, table.S, table.A)
+    )
 
 
 def as_floats(given: Transitions) -> Transitions:
@@ -256,7 +287,9 @@ def transitions_of(n_sas: Ints) -> Transitions:
 
 
 def by_size(given: Transitions) -> Transitions:
-    """The same counts in a table where they have few states: loops over few states count in tables."""
+    """The same counts in a table where they have few states: loops over few states count in
+    tables.
+    """
     small = isinstance(given, Lists) and given.shape[1] <= MOST_IN_A_TABLE
     return Table(given.n_sas.copy()) if small else given
 

@@ -1,4 +1,6 @@
-"""Units: those of the user's rewards, and the scale inside, on which rewards lie in 0..1 and returns in 0..H."""
+"""Units: those of the user's rewards, and the scale inside, on which rewards lie in 0..1 and
+returns in 0..H.
+"""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -27,10 +29,12 @@ from surefoot.errors import InvalidModel
 
 @dataclass(frozen=True)
 class Units:
-    """The user's own units: rewards of one step lie in [low, high], in units called `name` ("EUR", say).
+    """The user's own units: rewards of one step lie in [low, high], in units called `name` ("EUR",
+    say).
 
-    Every floor, value and return that a user gives or reads is in these units. Inside, a reward x of a step is
-    *rescaled* to (x - low) / (high - low), so that rewards lie in 0..1 and returns in 0..H.
+    Every floor, value and return that a user gives or reads is in these units. Inside, a reward x
+    of a step is *rescaled* to (x - low) / (high - low), so that rewards lie in 0..1 and returns in
+    0..H.
     """
 
     low: float = 0.0
@@ -39,11 +43,18 @@ class Units:
     name: str = field(default="", compare=False)  # for people
 
     def __post_init__(self) -> None:
-        low, high = (require_number("units", x, "two numbers, low < high", InvalidModel) for x in (self.low, self.high))
-        require_range("units are", low, high, "the lowest and the highest reward of a step", InvalidModel)
+        low, high = (
+            require_number("units", x, "two numbers, low < high", InvalidModel)
+            for x in (self.low, self.high)
+        )
+        require_range(
+            "units are", low, high, "the lowest and the highest reward of a step", InvalidModel
+        )
         require_unit("The name of the units", self.name, InvalidModel)
         low, high = low + 0.0, high + 0.0  # -0.0 is 0
-        freeze(self, low=low, high=high, steps=require_integer("steps", self.steps, 0, InvalidModel))
+        freeze(
+            self, low=low, high=high, steps=require_integer("steps", self.steps, 0, InvalidModel)
+        )
 
     @property
     def scale(self) -> float:
@@ -57,7 +68,9 @@ class Units:
 
     @property
     def range_text(self) -> str:
-        """The range of a reward, to the last bit, by which evidence in other units is recognised."""
+        """The range of a reward, to the last bit, by which evidence in other units is
+        recognised.
+        """
         return f"[{self.low!r}, {self.high!r}]"
 
     @property
@@ -71,16 +84,24 @@ class Units:
         return self.low >= 0.0 and self.high <= 1.0
 
     def to_user(self, value: float) -> float:
-        """Return a rescaled value of a whole episode in the user's units, rounded once: `from_user` leads back."""
+        """Return a rescaled value of a whole episode in the user's units, rounded once:
+        `from_user` leads back.
+        """
         if not (self.own and math.isfinite(value)):
             return value
-        return float(self.steps * Fraction(self.low) + (Fraction(self.high) - Fraction(self.low)) * Fraction(value))
+        return float(
+            self.steps * Fraction(self.low)
+            + (Fraction(self.high) - Fraction(self.low)) * Fraction(value)
+        )
 
     def from_user(self, value: float) -> float:
         """Return a value of a whole episode in the user's units, rescaled, rounded once."""
         if not (self.own and math.isfinite(value)):
             return value
-        return float((Fraction(value) - self.steps * Fraction(self.low)) / (Fraction(self.high) - Fraction(self.low)))
+        return float(
+            (Fraction(value) - self.steps * Fraction(self.low))
+            / (Fraction(self.high) - Fraction(self.low))
+        )
 
     def all_to_user(self, values: Floats) -> Floats:
         """Return rescaled values of whole episodes in the user's units."""
@@ -95,7 +116,9 @@ class Units:
         return (self.range.clipped(rewards) - self.low) / self.scale
 
     def to_go(self, V: Floats) -> Floats:
-        """Return rescaled values V[h] of the steps from h on, (H, ...) or (H+1, ...), in the user's units."""
+        """Return rescaled values V[h] of the steps from h on, (H, ...) or (H+1, ...), in the
+        user's units.
+        """
         H = len(V) if V.ndim == 3 else len(V) - 1  # Q has H rows, V has H + 1
         left = np.minimum(self.steps, H - np.arange(len(V)))
         return np.asarray(left.reshape(-1, *[1] * (V.ndim - 1)) * self.low + self.scale * V)
@@ -116,7 +139,9 @@ class Rescaled(NamedTuple):
 
 
 def with_rescaled(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a problem or world with their tables of rewards, r and r_next, marked as rescaled."""
+    """Return the arguments of a problem or world with their tables of rewards, r and r_next,
+    marked as rescaled.
+    """
     tables = {name: arguments[name] for name in ("r", "r_next") if arguments.get(name) is not None}
     return arguments | {name: Rescaled(table) for name, table in tables.items()}
 
@@ -124,29 +149,39 @@ def with_rescaled(arguments: dict[str, Any]) -> dict[str, Any]:
 def require_units(units: object) -> Units:
     """Refuse what is not Units."""
     if not isinstance(units, Units):
-        raise InvalidModel(f"units is {units!r}, expected sf.Units(low, high): the range that rewards came in.")
+        raise InvalidModel(
+            f"units is {units!r}, expected sf.Units(low, high): the range that rewards came in."
+        )
     return units
 
 
 def units_for(given: object, H: int, by_user: bool) -> Units:
     """Return the user's units for episodes of H steps; of a table in them, all steps pay."""
     units = require_units(given)
-    if units.steps not in ((0, H) if by_user else (0, H, H - 1)):  # one less where a common start was added
-        raise InvalidModel(f"units are for {units.steps} steps, but the problem has {H}. Leave steps out.")
+    if units.steps not in (
+        (0, H) if by_user else (0, H, H - 1)
+    ):  # one less where a common start was added
+        raise InvalidModel(
+            f"units are for {units.steps} steps, but the problem has {H}. Leave steps out."
+        )
     return replace(units, steps=H) if units.steps == 0 and units.low != 0.0 else units
 
 
 def rescaled_rewards(
     name: str, given: "ArrayLike | Rescaled | None", units: Units, unknown: object
 ) -> ArrayLike | None:
-    """Return rewards in the user's units rescaled to [0, 1], 0 where they are unknown; refuse what looks rescaled."""
+    """Return rewards in the user's units rescaled to [0, 1], 0 where they are unknown; refuse
+    what looks rescaled.
+    """
     require_units(units)
     if isinstance(given, Rescaled):
         return given.table
     if given is None or (units.low, units.high) == (0.0, 1.0):
         return given
     table = as_floats(name, given, InvalidModel)
-    hidden = np.zeros((), dtype=np.bool_) if unknown is None else np.asarray(unknown, dtype=np.bool_)
+    hidden = (
+        np.zeros((), dtype=np.bool_) if unknown is None else np.asarray(unknown, dtype=np.bool_)
+    )
     try:
         shape = np.broadcast_shapes(table.shape, hidden.shape)
     except ValueError:
@@ -157,21 +192,30 @@ def rescaled_rewards(
     bad = np.argwhere(units.range.outside(full))
     if bad.size:
         raise InvalidModel(
-            f"{where(name, bad[0])} is {full[tuple(bad[0])]:.10g}, outside the units' range of {units.low:g} to "
-            f"{units.amount(units.high)} a step. Declare the range of all rewards that are possible."
+            f"{where(name, bad[0])} is {full[tuple(bad[0])]:.10g}, outside the units' range of "
+            f"{units.low:g} to {units.amount(units.high)} a step. Declare the range of all rewards "
+            "that are possible."
         )
-    if not units.inside_0_1 and known.any() and (full[known] >= 0.0).all() and (full[known] <= 1.0).all():
+    if (
+        not units.inside_0_1
+        and known.any()
+        and (full[known] >= 0.0).all()
+        and (full[known] <= 1.0).all()
+    ):
         raise InvalidModel(
-            f"Every reward in {name} lies in 0..1, but the units are {units.low:g}..{units.amount(units.high)}. If "
-            f"{name} was rescaled to 0..1 before, write Problem.rescaled({name}, units), or for a world "
-            f"sf.Rescaled({name}). If it is in your units, declare the range that it has, such as Units(0, 1), or "
-            f"write sf.Rescaled(units.of_a_step({name}))."
+            f"Every reward in {name} lies in 0..1, but the units are "
+            f"{units.low:g}..{units.amount(units.high)}. If {name} was rescaled to 0..1 before, "
+            f"write Problem.rescaled({name}, units), or for a world sf.Rescaled({name}). If it is "
+            "in your units, declare the range that it has, such as Units(0, 1), or write "
+            f"sf.Rescaled(units.of_a_step({name}))."
         )
     return np.where(known, units.of_a_step(full), 0.0)
 
 
 def per_step_to_user(rewards: Floats, units: Units) -> Floats:
-    """Return rescaled rewards (H, ...) in the user's units. A first step that only leads to the start pays nothing."""
+    """Return rescaled rewards (H, ...) in the user's units. A first step that only leads to the
+    start pays nothing.
+    """
     if not units.own:
         return rewards
     unpaid = len(rewards) - units.steps if units.steps else 0

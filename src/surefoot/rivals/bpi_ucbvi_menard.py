@@ -1,4 +1,6 @@
-"""BPI-UCBVI with the thresholds and the lower bound of Menard et al. 2021, without its stopping rule."""
+"""BPI-UCBVI with the thresholds and the lower bound of Menard et al. 2021, without its stopping
+rule.
+"""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple, Self, final
@@ -31,13 +33,15 @@ class MenardValues(NamedTuple):
 
 
 def bpi_ucbvi_menard(model: Model, thresholds: Bernstein) -> MenardValues:
-    """Return pi = argmax_a Q_up, the first index winning ties. With X = P_hat (V_up - V_low), and for n >= 1,
+    """Return pi = argmax_a Q_up, the first index winning ties. With X = P_hat (V_up - V_low), and
+    for n >= 1,
 
         Q_up  = min(H, r + 3 sqrt(Var_P_hat(V_up) beta*/n) + 14 H^2 beta/n + (1/H) X + P_hat V_up)
         Q_low = max(0, r - 3 sqrt(Var_P_hat(V_up) beta*/n) - 14 H^2 beta/n - (1/H) X + P_hat V_low)
 
-    and V_up = max_a Q_up, V_low = max_a Q_low: both bound V*, neither the value of pi. At delta' = delta/3 the
-    thresholds are beta = log(3SAH/delta) + S log(8e(n+1)) and beta* = log(3SAH/delta) + log(8e(n+1)).
+    and V_up = max_a Q_up, V_low = max_a Q_low: both bound V*, neither the value of pi. At delta' =
+    delta/3 the thresholds are beta = log(3SAH/delta) + S log(8e(n+1)) and beta* = log(3SAH/delta) +
+    log(8e(n+1)).
     """
     H, S, problem = model.H, model.problem.S, model.problem
     beta, beta_star = thresholds.beta(model), thresholds.beta_star(model)
@@ -48,7 +52,11 @@ def bpi_ucbvi_menard(model: Model, thresholds: Bernstein) -> MenardValues:
         seen = np.maximum(n, 1)
         mean_up, mean_low = mean(P_hat, V_up[h + 1]), mean(P_hat, V_low[h + 1])
         Var = (P_hat * (V_up[h + 1] - mean_up[..., None]) ** 2).sum(axis=-1)
-        bonus = 3 * np.sqrt(Var * beta_star[h] / seen) + 14 * H**2 * beta[h] / seen + (1 / H) * (mean_up - mean_low)
+        bonus = (
+            3 * np.sqrt(Var * beta_star[h] / seen)
+            + 14 * H**2 * beta[h] / seen
+            + (1 / H) * (mean_up - mean_low)
+        )
         Q_up[h] = np.where(n >= 1, np.minimum(H, r + bonus + mean_up), H)
         Q_low = np.where(n >= 1, np.maximum(0, r - bonus + mean_low), 0.0)
         V_up[h], V_low[h] = Q_up[h].max(axis=1), Q_low.max(axis=1)
@@ -58,13 +66,15 @@ def bpi_ucbvi_menard(model: Model, thresholds: Bernstein) -> MenardValues:
 @final
 @dataclass(frozen=True, eq=False)
 class BPIUCBVIMenard(WithoutFloor, AgentByName):
-    """Optimism without a floor, as Menard et al. 2021 have it: always the optimistic policy, never stopping.
+    """Optimism without a floor, as Menard et al. 2021 have it: always the optimistic policy, never
+    stopping.
 
-    It differs from `BPIUCBVI`, the form of EpsMix, in the thresholds (log(3SAH/delta), not log(4SAH/delta)) and in the
-    lower bound (14, 1/H and max_a Q_low, not 22, 2/H and <pi, Q_low>), which enters the upper one through X. It
-    promises nothing about any episode. Its upper value is one of V* with probability at least 1 - delta; of its own
-    policy's value nothing is proved. docs/rivals.md says from which source each constant is. `scale` multiplies beta
-    and beta*; any other than 1 is NOT CERTIFIED.
+    It differs from `BPIUCBVI`, the form of EpsMix, in the thresholds (log(3SAH/delta), not
+    log(4SAH/delta)) and in the lower bound (14, 1/H and max_a Q_low, not 22, 2/H and <pi, Q_low>),
+    which enters the upper one through X. It promises nothing about any episode. Its upper value is
+    one of V* with probability at least 1 - delta; of its own policy's value nothing is proved.
+    docs/rivals.md says from which source each constant is. `scale` multiplies beta and beta*; any
+    other than 1 is NOT CERTIFIED.
     """
 
     name = "BPI-UCBVI (Menard 2021)"
@@ -102,14 +112,21 @@ class BPIUCBVIMenard(WithoutFloor, AgentByName):
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """Return the optimistic policy. No lower value of it is proved."""
         self.check_counts(counts)
-        found = bpi_ucbvi_menard(Model(self.problem, counts, self.delta / EVENTS), Bernstein(self.scale))
+        found = bpi_ucbvi_menard(
+            Model(self.problem, counts, self.delta / EVENTS), Bernstein(self.scale)
+        )
         start, H = self.problem.start, self.problem.H
         assert start is not None
         slack = H * margin(H, abs(float(start.sum()) - 1.0))
         upper = min(float(start @ found.V_up[0]) + slack, float(H))
         safety: Safety = "no floor" if self.scale == 1.0 else "NOT CERTIFIED"
-        return self.with_user_units(Plan(found.policy, "optimistic", 0, 1.0, 0.0, upper, [0.0], safety))
+        return self.with_user_units(
+            Plan(found.policy, "optimistic", 0, 1.0, 0.0, upper, [0.0], safety)
+        )
 
     def __repr__(self) -> str:
-        settings = f"delta={self.delta:g}, scale={self.scale:g}, pooled={self.pooled}, replan={self.replan_share:g}"
+        settings = (
+            f"delta={self.delta:g}, scale={self.scale:g}, pooled={self.pooled}, "
+            f"replan={self.replan_share:g}"
+        )
         return f"BPIUCBVIMenard({self.problem}, {settings})"

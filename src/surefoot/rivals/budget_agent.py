@@ -1,6 +1,8 @@
-"""The switch between baseline and explorer that keeps a SUM of returns above the floor, not each episode's.
+"""The switch between baseline and explorer that keeps a SUM of returns above the floor, not each
+episode's.
 
-The explorer is whatever plays off the baseline: an agent inside, an explorer function, or the optimistic policy.
+The explorer is whatever plays off the baseline: an agent inside, an explorer function, or the
+optimistic policy.
 """
 
 import math
@@ -35,7 +37,9 @@ class Switch(NamedTuple):
 
     explores: bool  # does the explorer play, and not the baseline?
     max_episodes: int | None  # None: the answer holds until something else changes
-    saved: float  # what past episodes are proved to have earned beyond the floor, in units of return
+    saved: (
+        float  # what past episodes are proved to have earned beyond the floor, in units of return
+    )
 
 
 def switch(account: Ints, L: float, v_b: float, floor: float) -> Switch:
@@ -43,18 +47,24 @@ def switch(account: Ints, L: float, v_b: float, floor: float) -> Switch:
 
         sum over its past episodes of their L  +  L  +  N_b v_b  >=  floor k
 
-    with N_b episodes on the baseline, each worth at least v_b. If so, the sum of all values up to k is above k times
-    the floor, whatever this episode brings. An episode of the explorer takes floor - L from what was saved, one on the
-    baseline adds v_b - floor; so it is known now for how long the answer holds. Exact fractions: at an equality a
-    rounded sum would decide either way.
+    with N_b episodes on the baseline, each worth at least v_b. If so, the sum of all values up to k
+    is above k times the floor, whatever this episode brings. An episode of the explorer takes floor
+    - L from what was saved, one on the baseline adds v_b - floor; so it is known now for how long
+    the answer holds. Exact fractions: at an equality a rounded sum would decide either way.
     """
     N_b, N, total = (int(number) for number in account)
-    worth, value_b, level = Fraction(math.floor(L * REWARD_UNITS), REWARD_UNITS), Fraction(v_b), Fraction(floor)
+    worth, value_b, level = (
+        Fraction(math.floor(L * REWARD_UNITS), REWARD_UNITS),
+        Fraction(v_b),
+        Fraction(floor),
+    )
     saved = Fraction(total, REWARD_UNITS) + N_b * value_b - (N_b + N) * level
     takes, adds = level - worth, value_b - level
     if saved >= takes:
         return Switch(True, None if takes <= 0 else int(saved / takes), float(saved))
-    return Switch(False, None if adds <= 0 else max(1, math.ceil((takes - saved) / adds)), float(saved))
+    return Switch(
+        False, None if adds <= 0 else max(1, math.ceil((takes - saved) / adds)), float(saved)
+    )
 
 
 TrustSource = Literal["given value", "floor premise"]
@@ -88,7 +98,9 @@ class AccountTotals(NamedTuple):
 
 
 class BudgetGrounds(NamedTuple):
-    """What a plan of a budget agent was made from. Its explanation is written here, in one place."""
+    """What a plan of a budget agent was made from. Its explanation is written here, in one
+    place.
+    """
 
     agent: "BudgetAgent"
     proposal: Proposal
@@ -106,7 +118,9 @@ class BudgetGrounds(NamedTuple):
         return premise_status(agent.level, proved, agent.given_level)
 
     def explain(self, plan: Plan) -> str:
-        """Explain the plan: who plays, the account, what is certified, and the premises. Values are in user units."""
+        """Explain the plan: who plays, the account, what is certified, and the premises. Values
+        are in user units.
+        """
         lines = [self._next(plan), self._account(), self._comparison(), self._safety(plan)]
         if self.proposal.certified:
             lines.append(f"Baseline above the floor: {self.premise}.")
@@ -134,33 +148,42 @@ class BudgetGrounds(NamedTuple):
         elif proposal.trusts is not None:
             source = "trusted"
         else:
-            source = "proved" if proposal.certified else "computed with a scaled bonus, NOT CERTIFIED"
+            source = (
+                "proved" if proposal.certified else "computed with a scaled bonus, NOT CERTIFIED"
+            )
         return (
-            f"Its account: {account.baseline_episodes:,} episodes on the baseline, each worth at least "
-            f"{self._shown(proposal.v_b)} ({source}), and {account.other_episodes:,} of the explorer, {self._proved()} "
-            f"to be worth {together:.6g} together: {scale * self.decision.saved:.6g} beyond the floor of "
+            f"Its account: {account.baseline_episodes:,} episodes on the baseline, each worth at "
+            f"least {self._shown(proposal.v_b)} ({source}), and {account.other_episodes:,} of the "
+            f"explorer, {self._proved()} to be worth {together:.6g} together: "
+            f"{scale * self.decision.saved:.6g} beyond the floor of "
             f"{self._shown(self.agent.level)} per episode."
         )
 
     def _proved(self) -> str:
-        return "proved" if self.proposal.certified else "computed with a scaled bonus, NOT CERTIFIED,"
+        return (
+            "proved" if self.proposal.certified else "computed with a scaled bonus, NOT CERTIFIED,"
+        )
 
     def _comparison(self) -> str:
         may = "may play" if self.decision.explores else "may not play yet"
         return (
-            f"The explorer's policy is {self._proved()} to be worth {self._shown(self.proposal.lower)}; with what was "
-            f"saved it {may}."
+            f"The explorer's policy is {self._proved()} to be worth "
+            f"{self._shown(self.proposal.lower)}; with what was saved it {may}."
         )
 
     def _safety(self, plan: Plan) -> str:
         agent, proposal = self.agent, self.proposal
         lower = self._shown(proposal.lower if self.decision.explores else proposal.lower_b)
         if plan.safety == "certified":
-            return f"Certified at delta = {agent.delta:g}: this policy alone is worth at least {lower}."
+            return (
+                f"Certified at delta = {agent.delta:g}: this policy alone is worth at least "
+                f"{lower}."
+            )
         if plan.safety == "certified in total":
             return (
-                f"Certified in total, not by itself: at delta = {agent.delta:g} the sum of all episodes of this "
-                f"account stays above the floor, though this policy is only proved to be worth {lower}."
+                f"Certified in total, not by itself: at delta = {agent.delta:g} the sum of all "
+                "episodes of this account stays above the floor, though this policy is only proved "
+                f"to be worth {lower}."
             )
         if plan.safety == "trusted":
             return self._trusted()
@@ -185,18 +208,22 @@ class BudgetGrounds(NamedTuple):
             worth = f"worth {self._shown(self.proposal.v_b)}, as given"
         same = ", the same at every step" if agent.pooled else ""
         return (
-            f"Premises that nobody checks: the baseline is {worth}; rewards and start are as declared; the dynamics do "
-            f"not change{same}."
+            f"Premises that nobody checks: the baseline is {worth}; rewards and start are as "
+            f"declared; the dynamics do not change{same}."
         )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BudgetAgent(FloorAgent):
-    """What agents with this switch share: a baseline, a floor for the sum, perhaps the baseline's value."""
+    """What agents with this switch share: a baseline, a floor for the sum, perhaps the
+    baseline's value.
+    """
 
     floor_scope = "the sum of all episodes so far"
     in_sum = True
-    spliced = False  # the kernels only bound the explorer's policy and the baseline; the switch decides
+    spliced = (
+        False  # the kernels only bound the explorer's policy and the baseline; the switch decides
+    )
     mixes = False
 
     _: KW_ONLY
@@ -212,19 +239,27 @@ class BudgetAgent(FloorAgent):
                 self._checked_floor()
                 freeze(self, floor=self.floor.under(value, self.problem))
         if isinstance(self.floor, BaselineFloor):
-            raise InvalidSetting("A floor relative to the baseline needs baseline_value=: the sum is held against it.")
+            raise InvalidSetting(
+                "A floor relative to the baseline needs baseline_value=: the sum is held against "
+                "it."
+            )
         super().__post_init__()
         if self.certificate is not None:
-            raise InvalidSetting(f"{self.name} counts baseline episodes by baseline_value: it takes no certificate.")
+            raise InvalidSetting(
+                f"{self.name} counts baseline episodes by baseline_value: it takes no certificate."
+            )
         if self.baseline_value is not None and self.baseline_value < self.floor:
             raise InvalidSetting(
-                f"baseline_value is {self.baseline_value:g}, below the floor of {self.floor:g}: then episodes on the "
-                "baseline break it. Lower the floor, or find a better baseline."
+                f"baseline_value is {self.baseline_value:g}, below the floor of {self.floor:g}: "
+                "then episodes on the baseline break it. Lower the floor, or find a better "
+                "baseline."
             )
 
     @classmethod
     def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
-        """Build the agent. It is not given the baseline's value, and cannot use a certificate of the baseline."""
+        """Build the agent. It is not given the baseline's value, and cannot use a certificate of
+        the baseline.
+        """
         return cls(
             problem,
             settings.baseline,
@@ -238,13 +273,18 @@ class BudgetAgent(FloorAgent):
     def _check_inner(self, inner: Agent) -> None:
         """Refuse an agent inside that is for another problem, or counts in another way."""
         if isinstance(inner, BudgetAgent):
-            raise InvalidSetting(f"{inner.name} keeps an account of its own: it cannot be inside another such agent.")
+            raise InvalidSetting(
+                f"{inner.name} keeps an account of its own: it cannot be inside another such agent."
+            )
         if self.explorer is not None:
-            raise InvalidSetting("Give either learner= or explorer=: both say what is played off the baseline.")
+            raise InvalidSetting(
+                "Give either learner= or explorer=: both say what is played off the baseline."
+            )
         if not inner.problem.same_as(self.problem) or inner.pooled != self.pooled:
             raise InvalidSetting(
-                f"The agent inside is for {inner.problem} with pooled={inner.pooled}, this one for {self.problem} with "
-                f"pooled={self.pooled}, or for other rewards. Build both from the same problem."
+                f"The agent inside is for {inner.problem} with pooled={inner.pooled}, this one for "
+                f"{self.problem} with pooled={self.pooled}, or for other rewards. Build both from "
+                "the same problem."
             )
 
     @cached_property
@@ -256,8 +296,8 @@ class BudgetAgent(FloorAgent):
     def account_fingerprint(self) -> str:
         """The fingerprint by which an account is known to be this agent's.
 
-        Entries made by other bounds, at another delta or for another floor prove something else. It hashes all that the
-        agent is given, and every plan asks for it.
+        Entries made by other bounds, at another delta or for another floor prove something else. It
+        hashes all that the agent is given, and every plan asks for it.
         """
         return digest(self.settings)
 
@@ -266,13 +306,16 @@ class BudgetAgent(FloorAgent):
         super().check_counts(counts)
         if counts.account.any() and counts.account_of != self.account_fingerprint:
             raise InvalidCounts(
-                "These counts hold the account of another agent, floor, delta or bounds, or of nobody: it proves "
-                "nothing here. Use counts.forget_returns(): what was seen of the dynamics stays. In a loop of your "
-                "own, call agent.claim(counts) before the first episode."
+                "These counts hold the account of another agent, floor, delta or bounds, or of "
+                "nobody: it proves nothing here. Use counts.forget_returns(): what was seen of the "
+                "dynamics stays. In a loop of your own, call agent.claim(counts) before the first "
+                "episode."
             )
 
     def saved_before(self, counts: Counts, baseline: float) -> float:
-        """Return what this agent's account has beyond the floor, if the baseline is worth `baseline`."""
+        """Return what this agent's account has beyond the floor, if the baseline is worth
+        `baseline`.
+        """
         N_b, N, proved = (int(number) for number in counts.account)
         return N_b * (baseline - self.level) + proved / REWARD_UNITS - N * self.level
 
@@ -299,7 +342,9 @@ class BudgetAgent(FloorAgent):
 
     @property
     def premise(self) -> PremiseStatus:
-        """How well the premise is known before any data: by the value that was given, or not at all."""
+        """How well the premise is known before any data: by the value that was given, or not at
+        all.
+        """
         return premise_status(self.rule.floor, -math.inf, self.given_level)
 
     @property
@@ -307,14 +352,22 @@ class BudgetAgent(FloorAgent):
         """What is promised, beside every number that this agent produces."""
         promise = super().promise
         rests_on_it = promise.kind == "certified" and self.given_level >= self.rule.floor > 0.0
-        return replace(promise, knows_baseline_value=True, baseline_value=self.asserted) if rests_on_it else promise
+        return (
+            replace(promise, knows_baseline_value=True, baseline_value=self.asserted)
+            if rests_on_it
+            else promise
+        )
 
     @abstractmethod
     def propose(self, counts: Counts, rng: np.random.Generator | None) -> Proposal:
-        """Return the explorer's policy for the next episode, and what the baseline is worth beside it."""
+        """Return the explorer's policy for the next episode, and what the baseline is worth
+        beside it.
+        """
 
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """The policy of the next episode. Depends on the counts, with their account, and on nothing else."""
+        """The policy of the next episode. Depends on the counts, with their account, and on
+        nothing else.
+        """
         self.check_counts(counts)
         require_no_alarm(counts)
         return self.make_plan(self.propose(counts, rng), counts)
@@ -326,10 +379,11 @@ class BudgetAgent(FloorAgent):
         return self.make_plan(plan.grounds.proposal, counts)
 
     def baseline_worth(self, by_data: float) -> float:
-        """Return what the switch counts an episode on the baseline as, rescaled: as given, proved or presumed.
+        """Return what the switch counts an episode on the baseline as, rescaled: as given, proved
+        or presumed.
 
-        The promise presumes that the baseline is worth the floor. Counting it as less would call every episode on it a
-        loss, and make the sum harder to keep than each episode.
+        The promise presumes that the baseline is worth the floor. Counting it as less would call
+        every episode on it a loss, and make the sum harder to keep than each episode.
         """
         return max(by_data, self.level) if self.baseline_value is None else self.given_level
 
@@ -340,7 +394,9 @@ class BudgetAgent(FloorAgent):
         return None
 
     def propose_by_bounds(self, counts: Counts, explorer_policy: Floats | None) -> Proposal:
-        """Bound both sides by `bounds`; `explorer_policy` takes the place of the optimistic policy."""
+        """Bound both sides by `bounds`; `explorer_policy` takes the place of the optimistic
+        policy.
+        """
         decision = self.decide(self.evidence(counts.copy(), explorer_policy), explorer_policy)
         by_data = max(decision.by_model, decision.by_returns)
         return Proposal(
@@ -385,7 +441,11 @@ class BudgetAgent(FloorAgent):
             candidates=[proposal.lower, proposal.lower_b],
             safety=self.safety_of(proposal, decision, counts),
             grounds=BudgetGrounds(
-                self, proposal, decision, AccountTotals(N_b, N, total / REWARD_UNITS), counts.claimed
+                self,
+                proposal,
+                decision,
+                AccountTotals(N_b, N, total / REWARD_UNITS),
+                counts.claimed,
             ),
             max_episodes=decision.max_episodes,
             entry=max(proposal.lower, 0.0),

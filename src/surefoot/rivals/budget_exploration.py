@@ -1,4 +1,6 @@
-"""Budget-Exploration (Yang et al. 2022), its adaptive form: lower values earn and spend a budget."""
+"""Budget-Exploration (Yang et al. 2022), its adaptive form: lower values earn and spend a
+budget.
+"""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import final
@@ -19,38 +21,46 @@ from surefoot.rivals.budget_agent import BudgetAgent, Proposal
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class BudgetExploration(BudgetAgent):
-    """Plays the baseline until it has saved enough for an episode of the explorer, spends that, and saves again.
+    """Plays the baseline until it has saved enough for an episode of the explorer, spends that, and
+    saves again.
 
-    Promise (scale 1): with probability at least 1 - delta, for EVERY k the sum of the first k episodes' values is at
-    least k times the floor, provided the baseline's value is. A single episode may fall below: such episodes are
-    counted as violations, and expected.
+    Promise (scale 1): with probability at least 1 - delta, for EVERY k the sum of the first k
+    episodes' values is at least k times the floor, provided the baseline's value is. A single
+    episode may fall below: such episodes are counted as violations, and expected.
 
-    - learner: the agent inside, any that plans from counts; its policy is certified here, by `bounds`. By default
-      BPI-UCBVI with these bounds
-    - baseline_value: what the baseline is worth, if that is known; else its lower value from data is used. What rests
-      on a value asserted by the user is trusted, not certified
-    - delta, bounds, pooled, replan, returns: as for every agent with a floor. A `Relative` floor needs baseline_value
+    - learner: the agent inside, any that plans from counts; its policy is certified here, by
+      `bounds`. By default BPI-UCBVI with these bounds
+    - baseline_value: what the baseline is worth, if that is known; else its lower value from data
+      is used. What rests on a value asserted by the user is trusted, not certified
+    - delta, bounds, pooled, replan, returns: as for every agent with a floor. A `Relative` floor
+      needs baseline_value
     """
 
     name = "Budget-Exploration"
 
     _: KW_ONLY
-    learner: Agent | None = None  # the agent inside; the field's name is part of an account's fingerprint
+    learner: Agent | None = (
+        None  # the agent inside; the field's name is part of an account's fingerprint
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.learner is None:
             return
         if not isinstance(self.learner, Agent):
-            raise InvalidSetting(f"learner is {self.learner!r}, expected an agent such as sf.UCBVI(...).")
+            raise InvalidSetting(
+                f"learner is {self.learner!r}, expected an agent such as sf.UCBVI(...)."
+            )
         if not isinstance(self.bounds, KL):
             raise InvalidSetting(
-                "The paper's bounds are proved for its own optimistic policy alone, not for another agent's. Use "
-                "bounds=sf.KL()."
+                "The paper's bounds are proved for its own optimistic policy alone, not for "
+                "another agent's. Use bounds=sf.KL()."
             )
         self._check_inner(self.learner)
         if isinstance(self.learner, SpliceAgent) and self.learner.rule.by_coin:
-            raise InvalidSetting(f"{self.learner.name} tosses a coin for whole episodes, which is no Markov policy.")
+            raise InvalidSetting(
+                f"{self.learner.name} tosses a coin for whole episodes, which is no Markov policy."
+            )
 
     @property
     def most_episodes(self) -> int | None:
@@ -63,15 +73,22 @@ class BudgetExploration(BudgetAgent):
 
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, with bounds by the readable versions."""
-        return self.make_plan(self.propose_reference(counts, self._explorer_policy(counts, rng)), counts)
+        return self.make_plan(
+            self.propose_reference(counts, self._explorer_policy(counts, rng)), counts
+        )
 
     def _explorer_policy(self, counts: Counts, rng: np.random.Generator | None) -> Floats | None:
-        """Return the policy of the agent inside; None for the optimistic policy, which the kernels find themselves."""
+        """Return the policy of the agent inside; None for the optimistic policy, which the
+        kernels find themselves.
+        """
         if self.learner is None:
             return self.explored(counts, rng)
-        inside = plan_next(self.learner, counts.copy(), np.random.default_rng(0) if rng is None else rng)
+        inside = plan_next(
+            self.learner, counts.copy(), np.random.default_rng(0) if rng is None else rng
+        )
         if isinstance(inside.policy, EpisodicMixture):
             raise InvalidSetting(
-                "The agent inside tosses a coin for whole episodes: that is no policy that can be bounded."
+                "The agent inside tosses a coin for whole episodes: that is no policy that can be "
+                "bounded."
             )
         return check_policy(inside.policy, self.problem, "the policy of the agent inside")

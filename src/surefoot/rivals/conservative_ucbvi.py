@@ -1,4 +1,6 @@
-"""Conservative UCBVI (Garcelon et al. 2020): the same switch, with the lower values of the agent inside."""
+"""Conservative UCBVI (Garcelon et al. 2020): the same switch, with the lower values of the agent
+inside.
+"""
 
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Self, final
@@ -21,23 +23,29 @@ from surefoot.rivals.ucbvi import UCBVI
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ConservativeUCBVI(BudgetAgent):
-    """Plays the optimistic policy where lower values so far, and V^b for the rest, keep the sum above the floor.
+    """Plays the optimistic policy where lower values so far, and V^b for the rest, keep the sum
+    above the floor.
 
-    Promise (scale 1): with probability at least 1 - delta, for EVERY k the sum of the first k episodes' values is at
-    least k times the floor, provided the baseline's value is. A single episode may fall below.
+    Promise (scale 1): with probability at least 1 - delta, for EVERY k the sum of the first k
+    episodes' values is at least k times the floor, provided the baseline's value is. A single
+    episode may fall below.
 
-    - baseline_value: V^b, which the method knows; what rests on it is trusted, not certified. Left out, the lower value
-      from data is used, and the rule is that of Budget-Exploration. `floor` may be `Relative(a)`: (1-a) V^b
-    - episodes: given, UCBVI is inside, with its own bonus as printed, in whose logarithm the number is. Left out, it is
-      BPI-UCBVI with `bounds`, sharp by default
-    - learner: instead, the agent inside, any `UCBVI(...)` or `BPIUCBVI(...)`. Its own lower values need baseline_value
+    - baseline_value: V^b, which the method knows; what rests on it is trusted, not certified. Left
+      out, the lower value from data is used, and the rule is that of Budget-Exploration. `floor`
+      may be `Relative(a)`: (1-a) V^b
+    - episodes: given, UCBVI is inside, with its own bonus as printed, in whose logarithm the number
+      is. Left out, it is BPI-UCBVI with `bounds`, sharp by default
+    - learner: instead, the agent inside, any `UCBVI(...)` or `BPIUCBVI(...)`. Its own lower values
+      need baseline_value
     """
 
     name = "conservative UCBVI"
 
     _: KW_ONLY
     episodes: int | None = None
-    learner: UCBVI | BPIUCBVI | None = None  # the agent inside; the field's name is part of an account's fingerprint
+    learner: UCBVI | BPIUCBVI | None = (
+        None  # the agent inside; the field's name is part of an account's fingerprint
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,28 +53,36 @@ class ConservativeUCBVI(BudgetAgent):
             if self.learner is not None:
                 raise InvalidSetting("Give either episodes=, for UCBVI inside, or learner=.")
             K, delta, pooled = self.episodes, self.delta, self.pooled
-            freeze(self, learner=UCBVI(self.problem, episodes=K, delta=delta, pooled=pooled), episodes=None)
+            freeze(
+                self,
+                learner=UCBVI(self.problem, episodes=K, delta=delta, pooled=pooled),
+                episodes=None,
+            )
         if self.learner is None:
             return
         if type(self.learner) not in (UCBVI, BPIUCBVI):
             raise InvalidSetting(
-                f"learner is {self.learner!r}, expected sf.UCBVI(...) or sf.BPIUCBVI(...): the switch relies on what "
-                "its plans prove. For another agent, whose policy is then certified here, use BudgetExploration."
+                f"learner is {self.learner!r}, expected sf.UCBVI(...) or sf.BPIUCBVI(...): the "
+                "switch relies on what its plans prove. For another agent, whose policy is then "
+                "certified here, use BudgetExploration."
             )
         if self.learner.delta > self.delta:
             raise InvalidSetting(
-                f"The delta of the agent inside is {self.learner.delta:g}, above delta = {self.delta:g}."
+                f"The delta of the agent inside is {self.learner.delta:g}, above delta = "
+                f"{self.delta:g}."
             )
         if self.baseline_value is None:
             raise InvalidSetting(
-                "An agent inside with lower values of its own spends all of delta: give baseline_value=, which this "
-                "method must know, or use BudgetExploration."
+                "An agent inside with lower values of its own spends all of delta: give "
+                "baseline_value=, which this method must know, or use BudgetExploration."
             )
         self._check_inner(self.learner)
 
     @classmethod
     def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
-        """Build the agent: it is given the baseline's value. With the printed constants UCBVI is inside."""
+        """Build the agent: it is given the baseline's value. With the printed constants UCBVI is
+        inside.
+        """
         inside = None
         if not settings.sharp:
             inside = UCBVI(
@@ -105,7 +121,9 @@ class ConservativeUCBVI(BudgetAgent):
         """Take the lower value from the plan of the agent inside, or from `bounds`."""
         if self.learner is None:
             return self.propose_by_bounds(counts, self.explored(counts, rng))
-        own = plan_next(self.learner, counts.copy(), np.random.default_rng(0) if rng is None else rng)
+        own = plan_next(
+            self.learner, counts.copy(), np.random.default_rng(0) if rng is None else rng
+        )
         assert self.baseline_value is not None
         return Proposal(
             policy=own.policy,
@@ -118,7 +136,9 @@ class ConservativeUCBVI(BudgetAgent):
         )
 
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """`plan`, with bounds by the readable versions; those of an agent inside are readable as they are."""
+        """`plan`, with bounds by the readable versions; those of an agent inside are readable as
+        they are.
+        """
         if self.learner is not None:
             return self.plan(counts, rng)
         proposal = self.propose_reference(counts, self.explored(counts, rng))

@@ -1,4 +1,6 @@
-"""Agents that plan by a linear program, for costs within a budget: what DOPE and OptPess-LP have in common."""
+"""Agents that plan by a linear program, for costs within a budget: what DOPE and OptPess-LP have
+in common.
+"""
 
 import math
 import warnings
@@ -27,7 +29,9 @@ from surefoot.model.problem import Problem
 from surefoot.model.signal import signal
 
 MOST = 2**22  # entries of the linear program, one for every next state of every pair: a gigabyte
-TRIES = 4  # linear programs, each with a little less to spend, until the policy found is proved to be within the budget
+# linear programs, each with a little less to spend, until the policy found is proved to be within
+# the budget
+TRIES = 4
 NEARLY = 1e-6  # a linear program with less slack than that may be called infeasible
 SOLVER = 1e-9  # what the linear program's budget is tightened by, for the solver's tolerance
 
@@ -53,11 +57,12 @@ def settle(
     more: float,
     basis: Ints | None,
 ) -> LPResult:
-    """Return the policy of the best linear program whose cost is within C; `prove` decides that, not the solver.
+    """Return the policy of the best linear program whose cost is within C; `prove` decides that,
+    not the solver.
 
-    The linear program gets a little less to spend, and again less if the solver's tolerance let it spend too much.
-    `more` is what rounding may add to a proved cost. Without a solution the result is pi_b; and the solver has failed
-    if some policy is known to cost less than C, `cheapest`.
+    The linear program gets a little less to spend, and again less if the solver's tolerance let it
+    spend too much. `more` is what rounding may add to a proved cost. Without a solution the result
+    is pi_b; and the solver has failed if some policy is known to cost less than C, `cheapest`.
     """
     less = max(SOLVER, 2.0 * more)
     for _ in range(TRIES):
@@ -77,11 +82,13 @@ def settle(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LPAgent(AgentByName):
-    """An agent whose expected cost stays within a budget in every episode, given a baseline that is within it.
+    """An agent whose expected cost stays within a budget in every episode, given a baseline that is
+    within it.
 
-    The paper's mapping: `floor`, which is cost = 1 - r with budget H - floor; `baseline_value` is what the baseline is
-    worth. Or any cost in [0, 1] (H, S, A): `cost`, `budget`, and `baseline_cost`, what the baseline costs. The agent
-    must know one of the two: these methods scale their optimism by the slack it leaves. Safety does not depend on it.
+    The paper's mapping: `floor`, which is cost = 1 - r with budget H - floor; `baseline_value` is
+    what the baseline is worth. Or any cost in [0, 1] (H, S, A): `cost`, `budget`, and
+    `baseline_cost`, what the baseline costs. The agent must know one of the two: these methods
+    scale their optimism by the slack it leaves. Safety does not depend on it.
 
     - episodes: how many there will be at most; the number is inside the logarithm of the bounds
     - bounds: the method's own box, as printed; or `MaurerPontilBox()`, sharper, same promise
@@ -112,7 +119,14 @@ class LPAgent(AgentByName):
         self._require_box()
         problem = check_problem(self.problem, self.pooled, self.replan)
         require_known(problem, self.name)
-        require_few(MOST, f"The linear program of {self.name} has", "StepMix, EpsMix", problem.H, problem.S, problem.A)
+        require_few(
+            MOST,
+            f"The linear program of {self.name} has",
+            "StepMix, EpsMix",
+            problem.H,
+            problem.S,
+            problem.A,
+        )
         freeze(
             self,
             baseline=check_policy(self.baseline, problem, "baseline").copy(),
@@ -120,18 +134,25 @@ class LPAgent(AgentByName):
             delta=require_delta(self.delta),
         )
         given = (self.cost, self.budget, self.baseline_cost)
-        if self.floor is None and self.cost is None and (self.budget, self.baseline_cost) != (None, None):
-            raise InvalidSetting("cost is None, expected costs (H, S, A) in [0, 1]. Does the world have a cost signal?")
+        if (
+            self.floor is None
+            and self.cost is None
+            and (self.budget, self.baseline_cost) != (None, None)
+        ):
+            raise InvalidSetting(
+                "cost is None, expected costs (H, S, A) in [0, 1]. Does the world have a cost "
+                "signal?"
+            )
         if (self.floor is None) == (self.cost is None):
             raise InvalidSetting(
-                f"{self.name} takes either floor= and baseline_value= (the paper's mapping, cost = 1 - r), or cost=, "
-                "budget= and baseline_cost=."
+                f"{self.name} takes either floor= and baseline_value= (the paper's mapping, cost = "
+                "1 - r), or cost=, budget= and baseline_cost=."
             )
         if self.floor is not None:
             if self.baseline_value is None or given != (None, None, None):
                 raise InvalidSetting(
-                    f"{self.name} with a floor needs baseline_value=, what the baseline is worth, and no costs: the "
-                    "method must know that value. StepMix and EpsMix need not."
+                    f"{self.name} with a floor needs baseline_value=, what the baseline is worth, "
+                    "and no costs: the method must know that value. StepMix and EpsMix need not."
                 )
             problem.level(self.baseline_value, "baseline_value")
             value, floor = float(self.baseline_value), self.floor
@@ -142,8 +163,8 @@ class LPAgent(AgentByName):
         else:
             if self.budget is None or self.baseline_cost is None or self.baseline_value is not None:
                 raise InvalidSetting(
-                    f"{self.name} with costs needs budget= and baseline_cost=, what the baseline costs, and no "
-                    "baseline_value: the method must know that cost."
+                    f"{self.name} with costs needs budget= and baseline_cost=, what the baseline "
+                    "costs, and no baseline_value: the method must know that cost."
                 )
             assert self.cost is not None
             freeze(
@@ -154,18 +175,23 @@ class LPAgent(AgentByName):
             )
         if not self.kappa > 0.0:
             what = (
-                f"baseline_value is {self.baseline_value:g}, expected more than the floor of {self.floor:g}"
+                f"baseline_value is {self.baseline_value:g}, expected more than the floor of "
+                f"{self.floor:g}"
                 if self.floor is not None
-                else f"baseline_cost is {self.baseline_cost:g}, expected less than the budget of {self.budget:g}"
+                else f"baseline_cost is {self.baseline_cost:g}, expected less than the budget of "
+                f"{self.budget:g}"
             )
             advice = "Lower the floor" if self.floor is not None else "Raise the budget"
             raise InvalidSetting(
-                f"{what}: {self.name} divides by the slack between them. {advice}, or find a better baseline."
+                f"{what}: {self.name} divides by the slack between them. {advice}, or find a "
+                "better baseline."
             )
 
     @classmethod
     def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
-        """Build the agent: it is given the baseline's value. Sharp bounds are those of Maurer and Pontil."""
+        """Build the agent: it is given the baseline's value. Sharp bounds are those of Maurer
+        and Pontil.
+        """
         box = MaurerPontilBox if settings.sharp else cls.boxes[0]
         return cls(
             problem,
@@ -182,7 +208,9 @@ class LPAgent(AgentByName):
     def _require_box(self) -> None:
         if type(self.bounds) not in self.boxes:
             names = " or ".join(f"sf.{kind.__name__}()" for kind in self.boxes)
-            raise InvalidSetting(f"bounds is {self.bounds!r}, expected {names}, and not a subclass.")
+            raise InvalidSetting(
+                f"bounds is {self.bounds!r}, expected {names}, and not a subclass."
+            )
         if self.scale != 1.0:
             if self.bounds.scale != 1.0:
                 raise InvalidSetting("Give the scale once: either scale= or that of the box.")
@@ -202,14 +230,18 @@ class LPAgent(AgentByName):
 
     @property
     def kappa(self) -> float:
-        """C - C_b: the slack that the baseline leaves in the budget. For a floor that is V^b - floor, rescaled."""
+        """C - C_b: the slack that the baseline leaves in the budget. For a floor that is V^b -
+        floor, rescaled.
+        """
         if self.baseline_value is not None:
             return self.problem.level(self.baseline_value) - self.level
         assert self.baseline_cost is not None
         return self.C - self.baseline_cost
 
     def slack(self, c_bar: Floats) -> float:
-        """Return what rounding, and rows of the baseline or the start that miss 1, can add to a pessimistic cost."""
+        """Return what rounding, and rows of the baseline or the start that miss 1, can add to a
+        pessimistic cost.
+        """
         return self._rounding * max(1.0, float(c_bar.max()))
 
     @cached_property
@@ -217,7 +249,8 @@ class LPAgent(AgentByName):
         """The slack for rounding where costs are at most 1."""
         assert self.problem.start is not None
         row_sum_error = max(
-            float(np.abs(rows.sum(axis=-1) - 1.0).max()) for rows in (self.baseline, self.problem.start)
+            float(np.abs(rows.sum(axis=-1) - 1.0).max())
+            for rows in (self.baseline, self.problem.start)
         )
         return self.problem.H * margin(self.problem.H, row_sum_error)
 
@@ -273,7 +306,9 @@ class LPAgent(AgentByName):
         baseline = found.source == "baseline"
         safety: Safety = "certified" if cost <= self.C and found.claimed else "trusted"
         if found.failed:
-            warnings.warn(f"{self.name}: {found.why} The baseline is played.", SolverTrouble, stacklevel=3)
+            warnings.warn(
+                f"{self.name}: {found.why} The baseline is played.", SolverTrouble, stacklevel=3
+            )
         plan = Plan(
             policy=found.policy,
             source=found.source,
@@ -297,7 +332,8 @@ class LPAgent(AgentByName):
             else f"budget={self.budget:g}, baseline_cost={self.baseline_cost:g}"
         )
         settings = (
-            f"{known}, episodes={self.episodes}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"
+            f"{known}, episodes={self.episodes}, delta={self.delta:g}, "
+            f"bounds={self.bounds}, pooled={self.pooled}"
         )
         return f"{type(self).__name__}({self.problem}, {settings}, replan={self.replan_share:g})"
 
@@ -310,7 +346,9 @@ class PossibleReturns(NamedTuple):
 
 
 class LPGrounds(NamedTuple):
-    """What a plan of DOPE or OptPess-LP was made from. Its explanation is written here, in one place."""
+    """What a plan of DOPE or OptPess-LP was made from. Its explanation is written here, in one
+    place.
+    """
 
     agent: LPAgent
     found: LPResult
@@ -323,7 +361,11 @@ class LPGrounds(NamedTuple):
         return "\n".join([*lines, self._given(), self._premises(), self._units()])
 
     def _next(self) -> str:
-        what = "the baseline" if self.found.source == "baseline" else "the policy of the linear program"
+        what = (
+            "the baseline"
+            if self.found.source == "baseline"
+            else "the policy of the linear program"
+        )
         return f"Next: {what} ({self.agent.name}). {self.found.why}"
 
     def _safety(self, plan: Plan) -> str:
@@ -331,13 +373,22 @@ class LPGrounds(NamedTuple):
         if agent.cost is None:
             proved, asked = f"returns at least {plan.lower:.6g}", f"the floor is {agent.floor:.6g}"
         else:
-            proved, asked = f"costs at most {plan.cost:.6g} in expectation", f"the budget is {agent.C:.6g}"
+            proved, asked = (
+                f"costs at most {plan.cost:.6g} in expectation",
+                f"the budget is {agent.C:.6g}",
+            )
         if plan.safety == "certified":
             return f"Certified at delta = {agent.delta:g}: it {proved}; {asked}."
         if plan.safety == "trusted" and not self.found.claimed:
-            return f"Trusted, not certified: {UNCLAIMED}. If they are of this problem, it {proved}; {asked}."
+            return (
+                f"Trusted, not certified: {UNCLAIMED}. If they are of this problem, it "
+                f"{proved}; {asked}."
+            )
         if plan.safety == "trusted":
-            return f"Trusted, not certified: data prove that it {proved}; {asked}. The rest is asserted by the user."
+            return (
+                f"Trusted, not certified: data prove that it {proved}; {asked}. The rest is "
+                "asserted by the user."
+            )
         return f"{agent.promise}."
 
     def _premise(self, plan: Plan) -> str:
@@ -355,17 +406,25 @@ class LPGrounds(NamedTuple):
             given = f"is worth, {agent.baseline_value:.6g}"
         else:
             given = f"costs, {agent.baseline_cost:.6g}"
-        return f"Given: what the baseline {given}. How boldly {agent.name} explores depends on it; safety does not."
+        return (
+            f"Given: what the baseline {given}. How boldly {agent.name} explores depends on "
+            f"it; "
+            "safety does not."
+        )
 
     def _premises(self) -> str:
         same = ", the same at every step" if self.agent.pooled else ""
         return (
-            f"Premises that nobody checks: at most {self.agent.episodes:,} episodes are played; rewards, costs and "
-            f"start are as declared; the dynamics do not change{same}."
+            f"Premises that nobody checks: at most {self.agent.episodes:,} episodes are played; "
+            f"rewards, costs and start are as declared; the dynamics do not change{same}."
         )
 
     def _units(self) -> str:
-        text = f"Costs lie in 0..{self.agent.problem.H} per episode; pessimistic ones hold a bonus and may be above."
+        text = (
+            f"Costs lie in 0..{self.agent.problem.H} per episode; pessimistic ones hold a "
+            f"bonus "
+            "and may be above."
+        )
         if self.agent.cost is None:
             text += f" Here they are 1 - r, and the floor is a budget of {self.agent.C:.6g}."
         return text
@@ -375,5 +434,7 @@ def _require_cost(name: str, value: object) -> float:
     """Return an expected cost: a number that is not negative. One above H is never reached."""
     number = require_number(name, value, "the expected cost of an episode, a number >= 0")
     if not 0.0 <= number < math.inf:
-        raise InvalidSetting(f"{name} is {number:g}, expected the expected cost of an episode, a number >= 0.")
+        raise InvalidSetting(
+            f"{name} is {number:g}, expected the expected cost of an episode, a number >= 0."
+        )
     return number

@@ -28,15 +28,18 @@ def optpess_lp(
 ) -> LPResult:
     """Return the policy OptPess-LP plays next, and why its cost is within the budget.
 
-    Everything is evaluated in P_hat. |(P - P_hat) V| <= H sum b (`from_centre` is H, or half of what is left of it
-    after step h), so step by step V_c(pi; P) <= V_{c_bar}(pi; P_hat) with c_bar = c + S H beta. The linear program is
-    solved only once pi_b itself looks cheap enough. `slack` is what rounding may add.
+    Everything is evaluated in P_hat. |(P - P_hat) V| <= H sum b (`from_centre` is H, or half of
+    what is left of it after step h), so step by step V_c(pi; P) <= V_{c_bar}(pi; P_hat) with c_bar
+    = c + S H beta. The linear program is solved only once pi_b itself looks cheap enough. `slack`
+    is what rounding may add.
     """
     H, r, start, P_hat = model.H, model.problem.r_rescaled, model.problem.start, model.P_hat
     assert start is not None
     D = from_centre * b.sum(axis=-1)  # S H beta, with the printed box
     c_bar = c + D  # pessimistic
-    r_bar = r + (1.0 + 4.0 * H / kappa) * D  # optimistic: alpha_r beta = (S H + 4 H S H/(C - C_b)) beta
+    r_bar = (
+        r + (1.0 + 4.0 * H / kappa) * D
+    )  # optimistic: alpha_r beta = (S H + 4 H S H/(C - C_b)) beta
     more = slack(c_bar)
 
     def prove(pi: Floats) -> float:
@@ -44,20 +47,31 @@ def optpess_lp(
 
     cost_b, limit = prove(pi_b), C - kappa / 2.0  # (C + C_b)/2
     if cost_b >= limit:
-        why = f"The baseline's pessimistic cost is {cost_b:.6g}; the linear program needs one below {limit:.6g}."
+        why = (
+            f"The baseline's pessimistic cost is {cost_b:.6g}; the linear program needs one "
+            f"below {limit:.6g}."
+        )
         return LPResult(pi_b, "baseline", cost_b, why, basis)
     return settle(
-        lambda budget: best_occupancy(P_hat, start, r_bar, c_bar, budget, basis), prove, pi_b, C, cost_b, more, basis
+        lambda budget: best_occupancy(P_hat, start, r_bar, c_bar, budget, basis),
+        prove,
+        pi_b,
+        C,
+        cost_b,
+        more,
+        basis,
     )
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class OptPessLP(LPAgent):
-    """The best policy of the estimated model, by pessimistic costs and optimistic rewards; else the baseline.
+    """The best policy of the estimated model, by pessimistic costs and optimistic rewards; else the
+    baseline.
 
-    Promise (scale 1): with probability at least 1 - delta EVERY episode's expected cost is within the budget, or its
-    value at or above the floor, provided the baseline's is. It must know what the baseline is worth.
+    Promise (scale 1): with probability at least 1 - delta EVERY episode's expected cost is within
+    the budget, or its value at or above the floor, provided the baseline's is. It must know what
+    the baseline is worth.
     """
 
     name = "OptPess-LP"
@@ -70,5 +84,7 @@ class OptPessLP(LPAgent):
         """The policy of the next episode."""
         model = self.model(counts)
         b, centre = self.bounds.b(model, self.episodes), self.bounds.from_centre(model.H)
-        found = optpess_lp(model, self.baseline, self.c, self.C, self.kappa, b, centre, self.slack, counts.basis)
+        found = optpess_lp(
+            model, self.baseline, self.c, self.C, self.kappa, b, centre, self.slack, counts.basis
+        )
         return self.make_plan(found._replace(claimed=counts.claimed))

@@ -1,7 +1,7 @@
 """The agents by their names.
 
-`AGENTS` is the one place where an agent is registered. From there the command and studies build it by its name
-(`from_settings`), and the interface tests enrol it.
+`AGENTS` is the one place where an agent is registered. From there the command and studies build it
+by its name (`from_settings`), and the interface tests enrol it.
 """
 
 from surefoot.agents import BPIUCBVI, AgentByName, EpsMix, StepMix, StepNoMix

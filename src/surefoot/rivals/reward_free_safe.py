@@ -1,4 +1,6 @@
-"""Reward-free safe RL (Ni and Kamgarpour 2026, Algorithm 2): explore what is least known, mixed with the baseline."""
+"""Reward-free safe RL (Ni and Kamgarpour 2026, Algorithm 2): explore what is least known, mixed
+with the baseline.
+"""
 
 import math
 import warnings
@@ -52,7 +54,9 @@ class Exploration(NamedTuple):
 
 
 def bonus(model: Model, thresholds: Bernstein) -> Floats:
-    """Return b = min(11 H beta/max(n, 1), 1), beta = log(2SAH/delta) + S log(8e(n+1)) at delta' = delta/2."""
+    """Return b = min(11 H beta/max(n, 1), 1), beta = log(2SAH/delta) + S log(8e(n+1)) at delta'
+    = delta/2.
+    """
     return np.minimum(11 * model.H * thresholds.beta(model) / np.maximum(model.n_sa, 1), 1.0)
 
 
@@ -75,14 +79,23 @@ def growing(b: Floats) -> Floats:
 
 
 def reward_free_safe(
-    model: Model, pi_b: Floats, floor: float, kappa: float, eps: float, b: Floats, slack: float, basis: Ints | None
+    model: Model,
+    pi_b: Floats,
+    floor: float,
+    kappa: float,
+    eps: float,
+    b: Floats,
+    slack: float,
+    basis: Ints | None,
 ) -> Exploration:
-    """Return what is played next: pi with probability alpha, else pi_b, which is worth at least floor + kappa.
+    """Return what is played next: pi with probability alpha, else pi_b, which is worth at least
+    floor + kappa.
 
-    pi is worth at least L = V_r(pi; P_hat) - Delta(pi), so alpha = kappa/(kappa + (floor - L)_+) keeps the average over
-    the coin above the floor. While P_hat says too little good of pi_b, alpha = 0. Then pi maximises V_b among the
-    policies with V_r(pi; P_hat) >= floor. Once even its Delta is at most eps/2, pi maximises V_r(pi; P_hat) subject to
-    V_r(pi; P_hat) >= floor + eps/2. `slack` is what rounding may add.
+    pi is worth at least L = V_r(pi; P_hat) - Delta(pi), so alpha = kappa/(kappa + (floor - L)_+)
+    keeps the average over the coin above the floor. While P_hat says too little good of pi_b, alpha
+    = 0. Then pi maximises V_b among the policies with V_r(pi; P_hat) >= floor. Once even its Delta
+    is at most eps/2, pi maximises V_r(pi; P_hat) subject to V_r(pi; P_hat) >= floor + eps/2.
+    `slack` is what rounding may add.
     """
     H, r, start = model.H, model.problem.r_rescaled, model.problem.start
     assert start is not None
@@ -93,17 +106,26 @@ def reward_free_safe(
 
     of_baseline = judged(pi_b)
     if of_baseline.V_hat < floor + kappa / 2:
-        why = "By the estimated model, the baseline is above the floor by less than half of what was given."
+        why = (
+            "By the estimated model, the baseline is above the floor by less than half of what "
+            "was given."
+        )
         return Exploration(pi_b, 0.0, of_baseline, of_baseline, why, basis)
 
     answer = best_occupancy(model.P_hat, start, growing(b), 1.0 - r, H - floor, basis)
-    why = "It explores what is least known, among the policies that the estimated model says are above the floor."
+    why = (
+        "It explores what is least known, among the policies that the estimated model says are "
+        "above the floor."
+    )
     found = judged(policy_from(answer.q, pi_b))
     if answer.status == "optimal" and found.Delta <= eps / 2:
         answer = best_occupancy(model.P_hat, start, r, 1.0 - r, H - floor - eps / 2, answer.basis)
         why = "The model is known well enough: it plays the best policy of the estimated model."
     if answer.status != "optimal":
-        why = f"The linear program has no solution that can be used; the solver says {answer.words!r}."
+        why = (
+            "The linear program has no solution that can be used; the solver says "
+            f"{answer.words!r}."
+        )
         return Exploration(pi_b, 0.0, of_baseline, of_baseline, why, basis, failed=True)
     pi = policy_from(answer.q, pi_b)
     found = judged(pi)
@@ -114,15 +136,17 @@ def reward_free_safe(
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class RewardFreeSafeRL(AgentByName):
-    """Explores whatever is least known, by a coin with the baseline; then plays the best policy of its model.
+    """Explores whatever is least known, by a coin with the baseline; then plays the best policy of
+    its model.
 
-    Promise (scale 1): with probability at least 1 - delta, for EVERY episode the coin-averaged value is >= floor,
-    provided the baseline is worth `baseline_value`: safety rests on that value, which it is given. It is reward-free:
-    while it explores, it does not look at which policy is best, and its paper bounds the number of episodes until it
-    knows, not its regret.
+    Promise (scale 1): with probability at least 1 - delta, for EVERY episode the coin-averaged
+    value is >= floor, provided the baseline is worth `baseline_value`: safety rests on that value,
+    which it is given. It is reward-free: while it explores, it does not look at which policy is
+    best, and its paper bounds the number of episodes until it knows, not its regret.
 
     - baseline_value: what the baseline is worth, at least; more than the floor
-    - accuracy: how far from the best the policy may be that it ends with, as a share of the range of returns
+    - accuracy: how far from the best the policy may be that it ends with, as a share of the range
+      of returns
     - scale: of beta, for experiments; other than 1 is NOT CERTIFIED
     - delta, pooled, replan: as for every agent; by default 0.02 (docs/scaling.md)
     """
@@ -151,9 +175,13 @@ class RewardFreeSafeRL(AgentByName):
         if isinstance(floor, BaselineFloor):
             floor = floor.under(value, problem)
         problem.level(floor)
-        accuracy = require_number("accuracy", self.accuracy, "a share of the range of returns, in (0, 1]")
+        accuracy = require_number(
+            "accuracy", self.accuracy, "a share of the range of returns, in (0, 1]"
+        )
         if not 0.0 < accuracy <= 1.0:
-            raise InvalidSetting(f"accuracy is {accuracy:g}, expected a share of the range of returns, in (0, 1].")
+            raise InvalidSetting(
+                f"accuracy is {accuracy:g}, expected a share of the range of returns, in (0, 1]."
+            )
         freeze(
             self,
             baseline=check_policy(self.baseline, problem, "baseline").copy(),
@@ -165,8 +193,9 @@ class RewardFreeSafeRL(AgentByName):
         check_scale(self, self.scale)
         if not self.kappa > 0.0:
             raise InvalidSetting(
-                f"baseline_value is {value:g}, expected more than the floor of {floor:g}: {self.name} mixes by the "
-                "slack between them. Lower the floor, or find a better baseline."
+                f"baseline_value is {value:g}, expected more than the floor of {floor:g}: "
+                f"{self.name} mixes by the slack between them. Lower the floor, or find a better "
+                "baseline."
             )
 
     @classmethod
@@ -218,7 +247,9 @@ class RewardFreeSafeRL(AgentByName):
         """What rounding, and rows of the baseline or the start that miss 1, can add to a value."""
         start = self.problem.start
         assert start is not None
-        row_sum_error = max(float(np.abs(rows.sum(axis=-1) - 1.0).max()) for rows in (self.baseline, start))
+        row_sum_error = max(
+            float(np.abs(rows.sum(axis=-1) - 1.0).max()) for rows in (self.baseline, start)
+        )
         return self.problem.H * margin(self.problem.H, row_sum_error)
 
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
@@ -227,13 +258,17 @@ class RewardFreeSafeRL(AgentByName):
         model = Model(self.problem, counts, self.delta / EVENTS)
         b = bonus(model, Bernstein(self.scale))
         eps = self.kappa * self.accuracy / 2  # kappa epsilon/(2 H), with epsilon = accuracy H
-        found = reward_free_safe(model, self.baseline, self.level, self.kappa, eps, b, self._rounding, counts.basis)
+        found = reward_free_safe(
+            model, self.baseline, self.level, self.kappa, eps, b, self._rounding, counts.basis
+        )
         return self._make_plan(found, counts.claimed)
 
     def _make_plan(self, found: Exploration, claimed: bool) -> Plan:
         """Return the plan that follows from what was found, and what its safety rests on."""
         if found.failed:
-            warnings.warn(f"{self.name}: {found.why} The baseline is played.", SolverTrouble, stacklevel=3)
+            warnings.warn(
+                f"{self.name}: {found.why} The baseline is played.", SolverTrouble, stacklevel=3
+            )
         H, alpha = self.problem.H, found.alpha
         r = self.problem.r_rescaled
         least, most = float(r.min(axis=(1, 2)).sum()), float(r.max(axis=(1, 2)).sum())
@@ -256,7 +291,10 @@ class RewardFreeSafeRL(AgentByName):
         return self.with_user_units(plan)
 
     def __repr__(self) -> str:
-        known = f"floor={self.floor:g}, baseline_value={self.baseline_value:g}, accuracy={self.accuracy:g}"
+        known = (
+            f"floor={self.floor:g}, baseline_value={self.baseline_value:g}, "
+            f"accuracy={self.accuracy:g}"
+        )
         settings = f"{known}, delta={self.delta:g}, scale={self.scale:g}, pooled={self.pooled}"
         return f"RewardFreeSafeRL({self.problem}, {settings}, replan={self.replan_share:g})"
 
@@ -290,14 +328,17 @@ class RewardFreeGrounds(NamedTuple):
     def _values(self) -> str:
         by = "by data" if self.agent.scale == 1.0 else "with a scaled bonus, NOT CERTIFIED"
         return (
-            f"At least, {by}: {self._shown(self.L)} of the explorer's policy, {self._shown(self.L_b)} of the baseline; "
-            f"the floor is {self.agent.floor:.6g}."
+            f"At least, {by}: {self._shown(self.L)} of the explorer's policy, "
+            f"{self._shown(self.L_b)} of the baseline; the floor is {self.agent.floor:.6g}."
         )
 
     def _safety(self, plan: Plan) -> str:
         agent = self.agent
         if plan.safety == "certified":
-            return f"Certified at delta = {agent.delta:g}: the coin-averaged value is at least {plan.lower:.6g}."
+            return (
+                f"Certified at delta = {agent.delta:g}: the coin-averaged value is at least "
+                f"{plan.lower:.6g}."
+            )
         if plan.safety == "trusted" and not self.claimed:
             return f"Trusted, not certified: {UNCLAIMED}."
         if plan.safety == "trusted":
@@ -318,5 +359,6 @@ class RewardFreeGrounds(NamedTuple):
         )
         same = ", the same at every step" if self.agent.pooled else ""
         return (
-            f"Premises that nobody checks: {given}rewards and start are as declared; the dynamics do not change{same}."
+            f"Premises that nobody checks: {given}rewards and start are as declared; the "
+            f"dynamics do not change{same}."
         )

@@ -1,4 +1,6 @@
-"""An alarm is told at once: to people by Python's logging, to programs by a function of the user's."""
+"""An alarm is told at once: to people by Python's logging, to programs by a function of the
+user's.
+"""
 
 import logging
 from collections.abc import Callable
@@ -16,19 +18,27 @@ def require_on_alarm(given: object) -> None:
         raise InvalidSetting(f"on_alarm is {given!r}, expected a function of the alarm, or None.")
 
 
-def tell_alarm(alarm: Alarm | Contradiction, on_alarm: OnAlarm | None = None, following: int | None = None) -> None:
-    """Say in the log "surefoot" that an alarm was raised, and how many episodes follow; then call `on_alarm`."""
+def tell_alarm(
+    alarm: Alarm | Contradiction, on_alarm: OnAlarm | None = None, following: int | None = None
+) -> None:
+    """Say in the log "surefoot" that an alarm was raised, and how many episodes follow; then
+    call `on_alarm`.
+    """
     tell(alarm.sentence(what_follows(following)), alarm, on_alarm)
 
 
 def tell_range_alarm(reason: str, on_alarm: OnAlarm | None, following: int) -> None:
-    """Do the same for a guard whose declared range is false; `reason` begins with what was found."""
+    """Do the same for a guard whose declared range is false; `reason` begins with what was
+    found.
+    """
     found = reason.partition(". ")[0]
     tell(f"The guard raised an ALARM: {found}, and {what_follows(following)}.", reason, on_alarm)
 
 
 def tell(sentence: str, alarm: Alarm | Contradiction | str, on_alarm: OnAlarm | None) -> None:
-    """Write one line. No handler is set up here: Python prints warnings on standard error unless told otherwise."""
+    """Write one line. No handler is set up here: Python prints warnings on standard error unless
+    told otherwise.
+    """
     logging.getLogger("surefoot").warning("%s", sentence)
     if on_alarm is not None:
         on_alarm(alarm)

@@ -1,4 +1,6 @@
-"""Whole blocks of episodes at once: i.i.d. episodes of one policy have multinomial counts, step by step."""
+"""Whole blocks of episodes at once: i.i.d. episodes of one policy have multinomial counts, step
+by step.
+"""
 
 import numpy as np
 
@@ -21,7 +23,8 @@ def draw_block(
     rng: np.random.Generator,
     baseline: bool,
 ) -> None:
-    """Count n episodes of pi: how many are in each state, of those how many take each action, and so on.
+    """Count n episodes of pi: how many are in each state, of those how many take each action, and
+    so on.
 
     That gives the sum of their returns, but not each return.
     """
@@ -35,7 +38,9 @@ def draw_block(
         taken = rng.multinomial(here, _normalised(pi[h]))  # (S, A)
         counts.played[counts.row(h)] += taken
         if world.sparse:
-            here, paid, between_sums, went_listed = _draw_listed(world, problem, h, taken, counts.row(h), rng)
+            here, paid, between_sums, went_listed = _draw_listed(
+                world, problem, h, taken, counts.row(h), rng
+            )
             if counts.counts_next(h):
                 gone.append(went_listed)
             earned += int(paid.sum())
@@ -48,14 +53,18 @@ def draw_block(
             counts.n_sas[counts.row(h)] += went
         else:
             s, a, s_next = np.nonzero(went)
-            gone.append(Entries((counts.row(h) * world.S + s) * world.A + a, s_next, went[s, a, s_next]))
+            gone.append(
+                Entries((counts.row(h) * world.S + s) * world.A + a, s_next, went[s, a, s_next])
+            )
         paid = _paid(world, problem, h, went, rng)
         if counts.x_sa is not None:
             _add_sums(counts, h, paid, _between(world, problem, h, went))
         earned += int(paid.sum())
         here = went.sum(axis=(0, 1))
     if gone:
-        counts.transitions.add_entries(Entries(*(np.concatenate(parts) for parts in zip(*gone, strict=True))))
+        counts.transitions.add_entries(
+            Entries(*(np.concatenate(parts) for parts in zip(*gone, strict=True)))
+        )
     if baseline:
         counts.baseline_returns += np.array([n, earned])
 
@@ -72,8 +81,8 @@ def _draw_listed(
 ) -> tuple[Ints, Ints, Ints, Entries]:
     """Draw where those who took each pair (S, A) went, over lists of successors.
 
-    Return how many are in each state, the sums of x and of x (1 - x) (S, A) of the rewards x, as the agent learns them,
-    and the transitions, to be counted in this row.
+    Return how many are in each state, the sums of x and of x (1 - x) (S, A) of the rewards x, as
+    the agent learns them, and the transitions, to be counted in this row.
     """
     S, A = world.S, world.A
     pair, state, p = world.entries(h)
@@ -100,9 +109,11 @@ def _draw_listed(
 
 
 def listed_multinomial(n: Ints, first: Ints, p: Floats, rng: np.random.Generator) -> Ints:
-    """Return multinomial counts of n[i] trials over the probabilities of each list i, which begins at first[i].
+    """Return multinomial counts of n[i] trials over the probabilities of each list i, which begins
+    at first[i].
 
-    As numpy draws them: entry by entry, each binomial given what is left. Lists that nobody took draw nothing.
+    As numpy draws them: entry by entry, each binomial given what is left. Lists that nobody took
+    draw nothing.
     """
     went = np.zeros(len(p), dtype=np.int64)
     sizes = np.diff(first, append=len(p))
@@ -129,8 +140,12 @@ def _normalised(p: Floats) -> Floats:
     return np.asarray(p / p.sum(axis=-1, keepdims=True))
 
 
-def _paid(world: TabularMDP, problem: Problem, h: int, went: Ints, rng: np.random.Generator) -> Ints:
-    """Return sums of rewards (S, A) as the agent learns them, in units of 2^-20, of these transitions (S, A, S)."""
+def _paid(
+    world: TabularMDP, problem: Problem, h: int, went: Ints, rng: np.random.Generator
+) -> Ints:
+    """Return sums of rewards (S, A) as the agent learns them, in units of 2^-20, of these
+    transitions (S, A, S).
+    """
     mean = world.problem.r_next_at(h)
     if world.random_rewards:
         true = rng.binomial(went, mean).sum(axis=-1) * REWARD_UNITS
@@ -141,7 +156,12 @@ def _paid(world: TabularMDP, problem: Problem, h: int, went: Ints, rng: np.rando
 
 
 def _between(world: TabularMDP, problem: Problem, h: int, went: Ints) -> Ints:
-    """Return sums of x (1 - x) (S, A) of the same rewards x, in units of 2^-20: 0 of random ones, which are 0 or 1."""
-    true, known = (between(np.floor(r.r_next_at(h) * REWARD_UNITS).astype(np.int64)) for r in (world.problem, problem))
+    """Return sums of x (1 - x) (S, A) of the same rewards x, in units of 2^-20: 0 of random
+    ones, which are 0 or 1.
+    """
+    true, known = (
+        between(np.floor(r.r_next_at(h) * REWARD_UNITS).astype(np.int64))
+        for r in (world.problem, problem)
+    )
     true = np.zeros_like(true) if world.random_rewards else true
     return np.asarray((went * np.where(problem.unknown_at(h)[..., None], true, known)).sum(axis=-1))

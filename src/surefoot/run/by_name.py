@@ -1,4 +1,6 @@
-"""Build worlds, bounds and agents by name and try them: what commands and studies need, without printing anything."""
+"""Build worlds, bounds and agents by name and try them: what commands and studies need, without
+printing anything.
+"""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -56,15 +58,21 @@ def parse_sizes(name: str, given: list[str]) -> dict[str, Size]:
     for text in given:
         size, separator, value = text.partition("=")
         if not separator and size in known:
-            raise InvalidSetting(f"{size} has no value. Expected one, such as {size}={known[size]}.")
+            raise InvalidSetting(
+                f"{size} has no value. Expected one, such as {size}={known[size]}."
+            )
         if size not in known:
             can = ", ".join(f"{key}={default}" for key, default in known.items()) or "nothing"
             raise InvalidSetting(f"{text!r} is not a size of {name}. What can be chosen: {can}.")
         kind = type(known[size])
         try:
-            sizes[size] = {"true": True, "false": False}[value.lower()] if kind is bool else kind(value)
+            sizes[size] = (
+                {"true": True, "false": False}[value.lower()] if kind is bool else kind(value)
+            )
         except (ValueError, KeyError):
-            raise InvalidSetting(f"{size} is {value!r}, expected {kind.__name__} such as {known[size]}.") from None
+            raise InvalidSetting(
+                f"{size} is {value!r}, expected {kind.__name__} such as {known[size]}."
+            ) from None
     return sizes
 
 
@@ -83,12 +91,20 @@ def _kind(name: str) -> type[AgentByName]:
 
 
 def forecast_agent(
-    problem: Problem, baseline: Floats, name: str, floor: float, delta: float, pooled: bool, returns: bool
+    problem: Problem,
+    baseline: Floats,
+    name: str,
+    floor: float,
+    delta: float,
+    pooled: bool,
+    returns: bool,
 ) -> FloorAgent:
     """Return an agent by name to forecast for."""
     kind = _kind(name)
     if not issubclass(kind, FloorAgent) or kind.in_sum:
-        raise InvalidSetting(f"There is no forecast for {name}: it is for stepmix, epsmix and step-no-mix.")
+        raise InvalidSetting(
+            f"There is no forecast for {name}: it is for stepmix, epsmix and step-no-mix."
+        )
     agent = kind(problem, baseline, floor, delta=delta, pooled=pooled)
     return agent if returns else replace(agent, returns=None)
 
@@ -96,8 +112,8 @@ def forecast_agent(
 def build_agent(name: str, problem: Problem, settings: AgentSettings) -> CountingAgent:
     """Build an agent by name. Each takes those of the settings that it can use.
 
-    Agents that must know the baseline's value are given it. With KL the rivals have the sharpest certificate that is
-    theirs; with the paper's bounds, their printed constants.
+    Agents that must know the baseline's value are given it. With KL the rivals have the sharpest
+    certificate that is theirs; with the paper's bounds, their printed constants.
     """
     return _kind(name).from_settings(problem, settings)
 
@@ -114,16 +130,21 @@ def try_agents(
     ledger: Path | None = None,
     replan: float | None = None,
 ) -> list[Run]:
-    """Simulate the agents one after the other, and BPI-UCBVI last, for comparison. Ctrl-C ends the sequence.
+    """Simulate the agents one after the other, and BPI-UCBVI last, for comparison. Ctrl-C ends the
+    sequence.
 
     Where a ledger is asked for, it holds the plans of the agent; then only one may be named.
     """
     if ledger is not None and len(set(names)) > 1:
-        raise InvalidSetting(f"A ledger holds the plans of one agent, but {len(set(names))} are asked for.")
+        raise InvalidSetting(
+            f"A ledger holds the plans of one agent, but {len(set(names))} are asked for."
+        )
     level = world.suggested_floor if floor is None else floor
     assert level is not None
     if pooled and not world.stationary:
-        raise InvalidSetting(f"The dynamics of {world.name} are not the same at every step: leave out --pooled.")
+        raise InvalidSetting(
+            f"The dynamics of {world.name} are not the same at every step: leave out --pooled."
+        )
     assert world.baseline is not None
     settings = AgentSettings(
         baseline=world.baseline,
@@ -138,7 +159,9 @@ def try_agents(
     runs: list[Run] = []
     for name in dict.fromkeys([*names, "bpi-ucbvi"]):
         agent = build_agent(name, world.problem, settings)
-        runs.append(simulate(world, agent, episodes, seed, floor=level, ledger=None if runs else ledger))
+        runs.append(
+            simulate(world, agent, episodes, seed, floor=level, ledger=None if runs else ledger)
+        )
         if runs[-1].interrupted:
             break
     return runs

@@ -39,7 +39,9 @@ SURE = 1e-9  # how likely a sound environment may be called faulty, all its outc
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found. An error must be corrected; a warning may surprise; a note is good to know."""
+    """One thing found. An error must be corrected; a warning may surprise; a note is good to
+    know.
+    """
 
     level: Level
     text: str
@@ -68,11 +70,15 @@ class Findings:
 
     def __str__(self) -> str:
         verdict = "fine" if self.ok else "not usable as it is"
-        return "\n".join([f"{self.subject}: {verdict}", *(f"  {finding}" for finding in self.found)])
+        return "\n".join(
+            [f"{self.subject}: {verdict}", *(f"  {finding}" for finding in self.found)]
+        )
 
 
 def check_world(world: TabularMDP | Env | str, seed: int = 0) -> Findings:
-    """Check that a world, or Gymnasium environment, can be learnt in and behaves as its model says."""
+    """Check that a world, or Gymnasium environment, can be learnt in and behaves as its model
+    says.
+    """
     if isinstance(world, TabularMDP):
         return Findings(repr(world), tuple(_of_model(world)))
     try:
@@ -83,7 +89,9 @@ def check_world(world: TabularMDP | Env | str, seed: int = 0) -> Findings:
 
 
 def check_agent(agent: object, seed: int = 0) -> Findings:
-    """Check that an agent plans from counts alone, with valid policies and true labels, and leaves counts unchanged."""
+    """Check that an agent plans from counts alone, with valid policies and true labels, and
+    leaves counts unchanged.
+    """
     return Findings(repr(agent), tuple(_of_agent(agent, seed)))
 
 
@@ -93,13 +101,20 @@ def _of_model(world: TabularMDP) -> Iterator[Finding]:
     lost = np.flatnonzero(~everywhere)
     if lost.size:
         one = world.problem.names.state(int(lost[0]))
-        yield Finding("note", f"{lost.size} of {world.S} states cannot be reached from s1, state {one} for one.")
+        yield Finding(
+            "note",
+            f"{lost.size} of {world.S} states cannot be reached from s1, state {one} for one.",
+        )
     if not world.stationary and world.H > 1 and _same_dynamics(world):
         yield Finding(
-            "note", "The dynamics are the same at every step. Give P as (S, A, S): stored once, counts can be pooled."
+            "note",
+            "The dynamics are the same at every step. Give P as (S, A, S): stored once, counts can "
+            "be pooled.",
         )
     if np.ptp(world.r) == 0.0:
-        yield Finding("warning", f"Every reward is {world.r.flat[0]:g}: all policies are worth the same.")
+        yield Finding(
+            "warning", f"Every reward is {world.r.flat[0]:g}: all policies are worth the same."
+        )
     if world.baseline is not None:
         yield from _of_baseline(world, world.baseline, best.value)
 
@@ -115,15 +130,22 @@ def _same_dynamics(world: TabularMDP) -> bool:
 def _of_baseline(world: TabularMDP, baseline: Floats, optimum: float) -> Iterator[Finding]:
     value = exact.value(world, baseline)
     if world.suggested_floor is not None and value < world.suggested_floor - VIOLATION_TOLERANCE:
-        yield Finding("error", f"The baseline is worth {value:.6g}, below the floor of {world.suggested_floor:.6g}.")
+        yield Finding(
+            "error",
+            f"The baseline is worth {value:.6g}, below the floor of {world.suggested_floor:.6g}.",
+        )
     if optimum - value <= 1e-9:
         yield Finding("note", f"The baseline is optimal ({value:.6g}): there is nothing to learn.")
-    never = np.argwhere((baseline == 0) & (occupancy(world, baseline).sum(axis=2, keepdims=True) > 0))
+    never = np.argwhere(
+        (baseline == 0) & (occupancy(world, baseline).sum(axis=2, keepdims=True) > 0)
+    )
     if len(never):
         h, s, a = never[0]
         names = world.problem.names
         one = f"action {names.action(a)} in state {names.state(s)} at step {h}"
-        yield Finding("note", f"The baseline never tries {len(never)} pairs that it could, {one} for one.")
+        yield Finding(
+            "note", f"The baseline never tries {len(never)} pairs that it could, {one} for one."
+        )
 
 
 def _of_env(env: Env, seed: int) -> Iterator[Finding]:
@@ -162,15 +184,21 @@ def _of_rollouts(env: Env, coder: Coder, P: object, seed: int) -> Iterator[Findi
         return
     if first != second:
         yield Finding(
-            "error", "The same seed and actions gave two different histories: reset(seed=...) does not seed everything."
+            "error",
+            "The same seed and actions gave two different histories: reset(seed=...) does not seed "
+            "everything.",
         )
     starts = {s for s, _, _, _, _, begins in first if begins}
     if len(starts) > 1:
         yield Finding(
-            "note", f"Episodes start in several states ({len(starts)} seen): the problem gets a common start."
+            "note",
+            f"Episodes start in several states ({len(starts)} seen): the problem gets a common "
+            "start.",
         )
     rewards = [reward for _, _, _, reward, _, _ in first]
-    yield Finding("note", f"Rewards from {min(rewards):g} to {max(rewards):g} seen in {len(first)} steps.")
+    yield Finding(
+        "note", f"Rewards from {min(rewards):g} to {max(rewards):g} seen in {len(first)} steps."
+    )
     if P is not None:
         yield from _against_model(first, coder, P)
 
@@ -179,7 +207,8 @@ Step = tuple[int, int, int, float, bool, bool]
 
 
 def _rollout(env: Env, coder: Coder, seed: int) -> list[Step] | Finding:
-    # Not the environment's stream: actions that move with its draws would make a fair die look loaded.
+    # Not the environment's stream: actions that move with its draws would make a fair die look
+    # loaded.
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
     history: list[Step] = []
     begins = True
@@ -189,10 +218,14 @@ def _rollout(env: Env, coder: Coder, seed: int) -> list[Step] | Finding:
             a = int(rng.integers(coder.A))
             s = coder.state(observation)
             observation, reward, terminated, truncated, _ = env.step(coder.action(a))
-            history.append((s, a, coder.state(observation), float(reward), bool(terminated), begins))
+            history.append(
+                (s, a, coder.state(observation), float(reward), bool(terminated), begins)
+            )
             if not np.isfinite(float(reward)):
                 pair = f"action {coder.action(a)} in state {s + coder.first_state}"
-                return Finding("error", f"The reward after {pair} is {reward}, expected a finite number.")
+                return Finding(
+                    "error", f"The reward after {pair} is {reward}, expected a finite number."
+                )
             begins = bool(terminated or truncated)
             if begins:
                 observation, _ = env.reset()
@@ -206,7 +239,9 @@ def _rollout(env: Env, coder: Coder, seed: int) -> list[Step] | Finding:
 def chernoff(times: int, n: int, p: float) -> float:
     """Bound the probability of a frequency as far from p as times / n, in n draws (both tails)."""
     q = times / n
-    divergence = sum(x * math.log(x / y) if x > 0 else 0.0 for x, y in ((q, p), (1 - q, max(1 - p, 1e-15))))
+    divergence = sum(
+        x * math.log(x / y) if x > 0 else 0.0 for x, y in ((q, p), (1 - q, max(1 - p, 1e-15)))
+    )
     return 2.0 * math.exp(-n * divergence)
 
 
@@ -226,27 +261,50 @@ def _against_model(history: list[Step], coder: Coder, P: object) -> Iterator[Fin
                 continue
             s_next, reward, terminated = key
             end = " and an end" if terminated else ""
-            led = f"Action {coder.action(a)} in state {s + coder.first_state} led to state {s_next + coder.first_state}"
-            found = f" {times} times of {n}, but P says {p:.3g}" if p > 0.0 else ", which P says is impossible"
+            led = (
+                f"Action {coder.action(a)} in state {s + coder.first_state} led to state "
+                f"{s_next + coder.first_state}"
+            )
+            found = (
+                f" {times} times of {n}, but P says {p:.3g}"
+                if p > 0.0
+                else ", which P says is impossible"
+            )
             yield Finding("error", f"{led} with reward {reward:g}{end}{found}.")
             return
 
 
 def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
     if not isinstance(agent, Agent):
-        missing = [name for name in ("problem", "floor", "pooled", "promise", "plan") if not hasattr(agent, name)]
-        yield Finding("error", f"It is not an agent: it lacks {', '.join(missing)}. See surefoot.Agent.")
+        missing = [
+            name
+            for name in ("problem", "floor", "pooled", "promise", "plan")
+            if not hasattr(agent, name)
+        ]
+        yield Finding(
+            "error", f"It is not an agent: it lacks {', '.join(missing)}. See surefoot.Agent."
+        )
         return
     problem: object = agent.problem
     if not isinstance(problem, Problem):
-        yield Finding("error", f"Its problem is a {type(problem).__name__}, expected a Problem: what it may know.")
+        yield Finding(
+            "error",
+            f"Its problem is a {type(problem).__name__}, expected a Problem: what it may know.",
+        )
         return
     if agent.pooled and not problem.stationary:
-        yield Finding("error", "It pools its counts over steps, but its problem does not say it is stationary.")
+        yield Finding(
+            "error",
+            "It pools its counts over steps, but its problem does not say it is stationary.",
+        )
         return
     rng = np.random.default_rng(seed)
     # Any world of these sizes fills the counts; the agent does not know which one it is.
-    P, paid, start = _some_dynamics(problem, rng), rng.random((problem.S, problem.A)), rng.dirichlet(np.ones(problem.S))
+    P, paid, start = (
+        _some_dynamics(problem, rng),
+        rng.random((problem.S, problem.A)),
+        rng.dirichlet(np.ones(problem.S)),
+    )
     world = world_like(problem, P, paid, start)
     mine = adapted(agent)
     counts, most = Counts.zeros(problem, mine.pooled), mine.most_episodes
@@ -265,39 +323,66 @@ def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
             yield Finding("error", f"plan() raised {type(reason).__name__}: {reason}")
             return
         if counts != before:
-            yield Finding("error", "plan() changed the counts. They hold what was seen, and are not a workspace.")
+            yield Finding(
+                "error",
+                "plan() changed the counts. They hold what was seen, and are not a workspace.",
+            )
             return
         if not same:
-            yield Finding("error", "Two plans from the same counts differ: a plan must depend on the counts alone.")
+            yield Finding(
+                "error",
+                "Two plans from the same counts differ: a plan must depend on the counts alone.",
+            )
             return
         yield from _of_proof(mine, plan, when, world, worth)
     promise = promise_of(agent)
     if promise.kind == "not certified":
         yield Finding("note", str(promise))
-    if isinstance(mine, SpliceAgent) and not mine.plans_itself and type(mine) not in AGENTS.values():
-        yield Finding("note", "It plans by itself, in Python; simulate plays each of its plans in compiled code.")
+    if (
+        isinstance(mine, SpliceAgent)
+        and not mine.plans_itself
+        and type(mine) not in AGENTS.values()
+    ):
+        yield Finding(
+            "note",
+            "It plans by itself, in Python; simulate plays each of its plans in compiled code.",
+        )
 
 
-def _of_proof(agent: CountingAgent, plan: Plan, when: str, world: TabularMDP, worth: float) -> Iterator[Finding]:
-    """Compare what is certified with the world that the data came from. By chance it fails once in 1/delta checks."""
+def _of_proof(
+    agent: CountingAgent, plan: Plan, when: str, world: TabularMDP, worth: float
+) -> Iterator[Finding]:
+    """Compare what is certified with the world that the data came from. By chance it fails once
+    in 1/delta checks.
+    """
     if not plan.certified:
         return
     if worth < plan.lower - VIOLATION_TOLERANCE:
         true = f"{worth:g} in the world its data came from"
-        yield Finding("error", f"The plan {when} is certified to be worth {plan.lower:g}, but is worth {true}.")
+        yield Finding(
+            "error",
+            f"The plan {when} is certified to be worth {plan.lower:g}, but is worth {true}.",
+        )
     costs = agent.cost_budget
     if costs is not None and plan.cost is not None:
         paid = cost_of(world, plan.policy, costs.cost)
         if paid > plan.cost + VIOLATION_TOLERANCE:
             true = f"{paid:g} in the world its data came from"
-            yield Finding("error", f"The plan {when} is certified to cost {plan.cost:g}, but costs {true}.")
+            yield Finding(
+                "error", f"The plan {when} is certified to cost {plan.cost:g}, but costs {true}."
+            )
     best = agent.problem.units.to_user(rescaled_solve(world).value)
     if best > plan.upper + 1e-9:
-        yield Finding("error", f"The plan {when} says no policy is worth more than {plan.upper:g}: {best:g} is.")
+        yield Finding(
+            "error",
+            f"The plan {when} says no policy is worth more than {plan.upper:g}: {best:g} is.",
+        )
 
 
 def _some_dynamics(problem: Problem, rng: np.random.Generator) -> Floats | SparseTable:
-    """Return transition probabilities that the mask allows: of many states, a few successors where any may follow."""
+    """Return transition probabilities that the mask allows: of many states, a few successors
+    where any may follow.
+    """
     S, A = problem.S, problem.A
     if S <= MOST_IN_A_TABLE:
         weights = np.where(problem.support, rng.standard_gamma(1.0, size=(S, A, S)), 0.0)
@@ -306,7 +391,9 @@ def _some_dynamics(problem: Problem, rng: np.random.Generator) -> Floats | Spars
     rows = 1 if problem.as_mask is None else rows_of(problem.as_mask, S * A)
     lists = filled(problem.as_mask, rows * S * A, S, SUCCESSORS)
     drawn = rng.standard_gamma(1.0, size=len(lists.state))
-    return SparseTable(lists, drawn / np.add.reduceat(drawn, lists.first[:-1])[list_of(lists)], S, A)
+    return SparseTable(
+        lists, drawn / np.add.reduceat(drawn, lists.first[:-1])[list_of(lists)], S, A
+    )
 
 
 def _fields(plan: Plan) -> tuple[object, ...]:
@@ -328,15 +415,24 @@ def _of_plan(agent: CountingAgent, plan: Plan, when: str) -> Iterator[Finding]:
     for policy in _policies(plan):
         check_policy(policy, problem)
     if plan.h > problem.H:
-        yield Finding("error", f"The plan {when} has h = {plan.h}, expected a step in 0..{problem.H}.")
+        yield Finding(
+            "error", f"The plan {when} has h = {plan.h}, expected a step in 0..{problem.H}."
+        )
     if not plan.lower <= plan.upper + 1e-9:
-        yield Finding("error", f"The plan {when} has lower {plan.lower:g} above upper {plan.upper:g}.")
+        yield Finding(
+            "error", f"The plan {when} has lower {plan.lower:g} above upper {plan.upper:g}."
+        )
     costs = agent.cost_budget
     if costs is not None:
         if plan.certified and (plan.cost is None or plan.cost > costs.budget + VIOLATION_TOLERANCE):
-            yield Finding("error", f"The plan {when} is labelled certified, but its cost is {plan.cost}.")
+            yield Finding(
+                "error", f"The plan {when} is labelled certified, but its cost is {plan.cost}."
+            )
         return
     if isinstance(agent.floor, BaselineFloor):
         return  # the floor is a share of a value that nobody knows
     if plan.certified and (agent.floor is None or plan.lower < agent.floor - VIOLATION_TOLERANCE):
-        yield Finding("error", f"The plan {when} is labelled certified, but its lower value is {plan.lower:g}.")
+        yield Finding(
+            "error",
+            f"The plan {when} is labelled certified, but its lower value is {plan.lower:g}.",
+        )

@@ -1,7 +1,7 @@
 """Forecast: about how long until an agent leaves its baseline, before an episode is played.
 
-Blocks of episodes bring their EXPECTED counts, and the agent plans from those as from any others. What comes out is a
-typical run, without what is random in it.
+Blocks of episodes bring their EXPECTED counts, and the agent plans from those as from any others.
+What comes out is a typical run, without what is random in it.
 """
 
 import bisect
@@ -42,10 +42,20 @@ GROWTH = 0.05  # of a block, in episodes so far
 SAMPLE = 20_000  # baseline episodes from which the distribution of returns is taken
 ALIKE = 64  # states that stand for all, where there are more
 ENOUGH = 50  # returns seen, from which it is taken instead
-# Half of all runs have proved the floor before the typical returns have: a random walk that must gain some 5 nats, with
-# twice as much variance as drift, has done so after 0.83 of that time in the median. Measured in 12 worlds: 0.7 to 1.
+# Half of all runs have proved the floor before the typical returns have: a random walk that must
+# gain some 5 nats, with twice as much variance as drift, has done so after 0.83 of that time in the
+# median. Measured in 12 worlds: 0.7 to 1.
 EARLY = 0.85
-MARGINS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0)  # floors to forecast for, in margins of the present one
+MARGINS = (
+    0.25,
+    0.35,
+    0.5,
+    0.7,
+    1.0,
+    1.4,
+    2.0,
+    3.0,
+)  # floors to forecast for, in margins of the present one
 DELTAS = (0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6)
 PAPERS_BOUNDS = "the paper's bounds"
 
@@ -57,16 +67,18 @@ class Outlook:
     bounds: str
     first_mixture: int | None
     first_optimistic: int | None
-    holds_back: tuple[Binding, ...]  # the pairs that keep the baseline's certified value low before the first mixture
+    holds_back: tuple[
+        Binding, ...
+    ]  # the pairs that keep the baseline's certified value low before the first mixture
 
 
 @dataclass(frozen=True)
 class Forecast:
     """What to expect, with our bounds and with the paper's.
 
-    `kappa` is the margin between baseline and floor; all three are in the user's units. `lemma` is the smallest number
-    of episodes for which the paper's Lemma (finite) says that any of them is optimistic at all; inf where there is no
-    margin.
+    `kappa` is the margin between baseline and floor; all three are in the user's units. `lemma` is
+    the smallest number of episodes for which the paper's Lemma (finite) says that any of them is
+    optimistic at all; inf where there is no margin.
     """
 
     agent: str
@@ -77,7 +89,9 @@ class Forecast:
     unit: str  # what the units of these three are called
     outlooks: tuple[Outlook, ...]
     lemma: float
-    covered: bool  # is this the paper's setting, so that its bounds and its lemma say anything at all?
+    covered: (
+        bool  # is this the paper's setting, so that its bounds and its lemma say anything at all?
+    )
 
     def __str__(self) -> str:
         lines = [
@@ -87,17 +101,22 @@ class Forecast:
         if self.kappa <= 0.0:
             return (
                 lines[0]
-                + "\nThe baseline is not above the floor: the premise of the promise is false. Lower the floor."
+                + "\nThe baseline is not above the floor: the premise of the promise is false. "
+                "Lower the floor."
             )
         for outlook in self.outlooks:
-            mixture, optimistic = (about(k) for k in (outlook.first_mixture, outlook.first_optimistic))
+            mixture, optimistic = (
+                about(k) for k in (outlook.first_mixture, outlook.first_optimistic)
+            )
             lines.append(
-                f"  {outlook.bounds}: first mixture after {mixture}, the optimistic policy alone after {optimistic}"
+                f"  {outlook.bounds}: first mixture after {mixture}, the optimistic policy alone "
+                f"after {optimistic}"
             )
             lines += [f"    held back by {binding}" for binding in outlook.holds_back[:3]]
         if self.covered:
             lines.append(
-                f"  the paper's Lemma (finite) guarantees an optimistic episode only after {about(self.lemma)}"
+                "  the paper's Lemma (finite) guarantees an optimistic episode only after "
+                f"{about(self.lemma)}"
             )
         else:
             lines.append("  the paper's bounds and its lemma do not cover this problem")
@@ -123,32 +142,48 @@ def forecast(
     counts: Counts | None = None,
     kappa: float | None = None,
 ) -> Forecast:
-    """Forecast about how many episodes there are until the first mixture, and until the explorer is played alone.
+    """Forecast about how many episodes there are until the first mixture, and until the explorer is
+    played alone.
 
-    Exactly one of: `world`, if you have a model; `counts` of episodes already seen, whose frequencies are taken for the
-    world and from which it continues; `kappa`, a guess of how far the baseline is above the floor (in the units of
-    floors): then all possible next states are taken to be equally likely, and the floor to be kappa below the baseline.
+    Exactly one of: `world`, if you have a model; `counts` of episodes already seen, whose
+    frequencies are taken for the world and from which it continues; `kappa`, a guess of how far the
+    baseline is above the floor (in the units of floors): then all possible next states are taken to
+    be equally likely, and the floor to be kappa below the baseline.
 
-    It is an expectation, not a promise: runs vary around it, on easy worlds by a few episodes, on hard ones by a factor
-    of about two.
+    It is an expectation, not a promise: runs vary around it, on easy worlds by a few episodes, on
+    hard ones by a factor of about two.
     """
     if not isinstance(agent, FloorAgent):
-        raise InvalidSetting(f"Expected an agent with a floor such as sf.StepMix(...), found {type(agent).__name__}.")
+        raise InvalidSetting(
+            f"Expected an agent with a floor such as sf.StepMix(...), found {type(agent).__name__}."
+        )
     if not agent.plans_itself:
-        raise InvalidSetting(f"There is no forecast for {agent.name}: it is for StepMix, EpsMix and StepNoMix.")
+        raise InvalidSetting(
+            f"There is no forecast for {agent.name}: it is for StepMix, EpsMix and StepNoMix."
+        )
     if agent.explorer is not None:
-        raise InvalidSetting("A forecast is for the optimistic explorer: what another one will draw is not known.")
-    given = [name for name, value in (("world", world), ("counts", counts), ("kappa", kappa)) if value is not None]
+        raise InvalidSetting(
+            "A forecast is for the optimistic explorer: what another one will draw is not known."
+        )
+    given = [
+        name
+        for name, value in (("world", world), ("counts", counts), ("kappa", kappa))
+        if value is not None
+    ]
     if len(given) != 1:
         raise InvalidSetting(
-            f"Give one of world, counts or kappa to forecast from, found {', '.join(given) or 'none'}."
+            "Give one of world, counts or kappa to forecast from, found "
+            f"{', '.join(given) or 'none'}."
         )
     problem, floor = agent.problem, agent.floor
     if kappa is not None and isinstance(floor, BaselineFloor):
-        raise InvalidSetting("A relative floor has no kappa: the margin is a share of what the baseline is worth.")
+        raise InvalidSetting(
+            "A relative floor has no kappa: the margin is a share of what the baseline is worth."
+        )
     if counts is not None and not counts.episodes:
         raise InvalidSetting(
-            "These counts hold no episode, so they suggest no world. Give kappa=..., a guess, instead."
+            "These counts hold no episode, so they suggest no world. Give kappa=..., a guess, "
+            "instead."
         )
     if world is not None:
         require_world(world)
@@ -159,21 +194,32 @@ def forecast(
         require_no_alarm(counts)
         model, grounds = _stand_in(problem, counts), "in the world these counts suggest"
     else:
-        model, grounds = _stand_in(problem, None), "if every possible next state were equally likely"
+        model, grounds = (
+            _stand_in(problem, None),
+            "if every possible next state were equally likely",
+        )
     V_b = value_of(model, agent.pi_b)
     if kappa is not None:
         guess = require_number("kappa", kappa, KAPPA)
         if guess <= 0.0:
             raise InvalidSetting(f"kappa is {guess:g}, expected {KAPPA}.")
         floor = problem.units.to_user(V_b) - guess
-    level = floor.of(V_b, problem) if isinstance(floor, BaselineFloor) else problem.level(floor, "baseline - kappa")
+    level = (
+        floor.of(V_b, problem)
+        if isinstance(floor, BaselineFloor)
+        else problem.level(floor, "baseline - kappa")
+    )
     ours = "KL certificates" if isinstance(agent.bounds, KL) else PAPERS_BOUNDS
     agents = [(ours, replace(agent, floor=floor))]
     if isinstance(agent.bounds, KL) and problem.plain:
-        preset = type(agent).paper(problem, agent.baseline, floor, delta=agent.delta, pooled=agent.pooled)
+        preset = type(agent).paper(
+            problem, agent.baseline, floor, delta=agent.delta, pooled=agent.pooled
+        )
         agents.append((PAPERS_BOUNDS, preset))
     margin = V_b - level
-    outlooks = tuple(_outlook(name, one, model, counts) for name, one in agents) if margin > 0.0 else ()
+    outlooks = (
+        tuple(_outlook(name, one, model, counts) for name, one in agents) if margin > 0.0 else ()
+    )
     return Forecast(
         agent=agent.name,
         grounds=grounds,
@@ -188,16 +234,24 @@ def forecast(
 
 
 def baseline_in(
-    problem: Problem, baseline: Floats, *, world: TabularMDP | None = None, counts: Counts | None = None
+    problem: Problem,
+    baseline: Floats,
+    *,
+    world: TabularMDP | None = None,
+    counts: Counts | None = None,
 ) -> float:
-    """Return what a baseline is worth in a world, or in the one that counts suggest, in the user's units."""
+    """Return what a baseline is worth in a world, or in the one that counts suggest, in the
+    user's units.
+    """
     model = _stand_in(problem, counts) if world is None else world
     return problem.units.to_user(value_of(model, baseline))
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """Forecasts for other floors, and for other deltas, as (floor or delta, outlook); all else as the agent has it."""
+    """Forecasts for other floors, and for other deltas, as (floor or delta, outlook); all else
+    as the agent has it.
+    """
 
     forecast: Forecast  # for the agent as it is
     delta: float
@@ -205,16 +259,20 @@ class Waiting:
     by_delta: tuple[tuple[float, Outlook], ...]
 
 
-def waiting_times(agent: FloorAgent, *, world: TabularMDP | None = None, counts: Counts | None = None) -> Waiting:
-    """Forecast how long the agent would wait with floors nearer to and further from the baseline, and other deltas.
+def waiting_times(
+    agent: FloorAgent, *, world: TabularMDP | None = None, counts: Counts | None = None
+) -> Waiting:
+    """Forecast how long the agent would wait with floors nearer to and further from the baseline,
+    and other deltas.
 
     The floor is a number; `world` or `counts` are as in `forecast`.
     """
     found = forecast(agent, world=world, counts=counts)
     if isinstance(agent.floor, BaselineFloor) or found.kappa <= 0.0:
         raise InvalidSetting(
-            f"Waiting times are for a floor in units of return that is below the baseline, found {agent.floor} and a "
-            f"baseline worth {found.baseline:.6g}. Use sf.forecast for other floors."
+            "Waiting times are for a floor in units of return that is below the baseline, found "
+            f"{agent.floor} and a baseline worth {found.baseline:.6g}. Use sf.forecast for other "
+            "floors."
         )
 
     def first(one: FloorAgent) -> Outlook:
@@ -224,13 +282,18 @@ def waiting_times(agent: FloorAgent, *, world: TabularMDP | None = None, counts:
     return Waiting(
         found,
         agent.delta,
-        tuple((floor, first(replace(agent, floor=floor))) for floor in floors if floor > agent.problem.lowest),
+        tuple(
+            (floor, first(replace(agent, floor=floor)))
+            for floor in floors
+            if floor > agent.problem.lowest
+        ),
         tuple((delta, first(replace(agent, delta=delta))) for delta in DELTAS),
     )
 
 
 def lemma_finite(problem: Problem, kappa: float) -> float:
-    """Return the smallest K for which the paper's Lemma (finite) says that an episode is optimistic (rescaled kappa).
+    """Return the smallest K for which the paper's Lemma (finite) says that an episode is optimistic
+    (rescaled kappa).
 
     Of K episodes at most (4608 e^26/kappa^2 + 2688 e^13 S/kappa) H^3 S A log^2(K+1) are not.
     """
@@ -245,9 +308,15 @@ def lemma_finite(problem: Problem, kappa: float) -> float:
 
 
 def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
-    """Return what is taken for the world: the frequencies seen; where nothing was seen, all next states alike."""
+    """Return what is taken for the world: the frequencies seen; where nothing was seen, all next
+    states alike.
+    """
     S, A = problem.S, problem.A
-    P = _table_suggested(problem, counts) if S <= MOST_IN_A_TABLE else _lists_suggested(problem, counts)
+    P = (
+        _table_suggested(problem, counts)
+        if S <= MOST_IN_A_TABLE
+        else _lists_suggested(problem, counts)
+    )
     seen = np.full((1, S, A), 0.5)
     start = np.full(S, 1.0 / S)
     if counts is not None:
@@ -259,15 +328,22 @@ def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
     return world_like(problem, P, np.clip(seen, 0.0, 1.0), start)
 
 
-def world_like(problem: Problem, P: Floats | SparseTable, unknown: Floats, start: Floats) -> TabularMDP:
-    """Return a world that this problem could be about, with these probabilities. What is given of rewards and of the
-    start is taken where the problem does not know them."""
+def world_like(
+    problem: Problem, P: Floats | SparseTable, unknown: Floats, start: Floats
+) -> TabularMDP:
+    """Return a world that this problem could be about, with these probabilities. What is given of
+    rewards and of the start is taken where the problem does not know them.
+    """
     first = start if problem.start is None else problem.start
     if problem.pays_by_next:
-        return TabularMDP(P, r_next=Rescaled(problem.arguments()["r_next"]), H=problem.H, start=first)
+        return TabularMDP(
+            P, r_next=Rescaled(problem.arguments()["r_next"]), H=problem.H, start=first
+        )
     r = np.where(problem.unknown, unknown, problem.r_rescaled)
     # Nobody knows how much unknown rewards vary: as much as rewards of 0 and 1, which is the most.
-    return TabularMDP(P, r, H=problem.H, start=first, random_rewards=problem.unknown_rows is not None)
+    return TabularMDP(
+        P, r, H=problem.H, start=first, random_rewards=problem.unknown_rows is not None
+    )
 
 
 def _table_suggested(problem: Problem, counts: Counts | None) -> Floats:
@@ -281,8 +357,10 @@ def _table_suggested(problem: Problem, counts: Counts | None) -> Floats:
 
 
 def _lists_suggested(problem: Problem, counts: Counts | None) -> SparseTable:
-    """Return the same of many states, as lists. Where nothing was seen, and all next states are possible, a few of them
-    stand for all: as many as were seen of each pair that was visited, on average; at most ALIKE, or as many as fit."""
+    """Return the same of many states, as lists. Where nothing was seen, and all next states are
+    possible, a few of them stand for all: as many as were seen of each pair that was visited, on
+    average; at most ALIKE, or as many as fit.
+    """
     S, A, most = problem.S, problem.A, ALIKE
     if counts is not None and counts.total and S > ALIKE:
         most = min(ALIKE, math.ceil(counts.transitions.seen / np.count_nonzero(counts.n_sa)))
@@ -294,7 +372,9 @@ def _lists_suggested(problem: Problem, counts: Counts | None) -> SparseTable:
     if counts is not None:
         n_sa, (seen, state, n) = counts.n_sa.reshape(-1), counts.entries
         never = n_sa[place] == 0
-        parts = joined(Entries(*(part[never] for part in parts)), Entries(seen, state, n / n_sa[seen]))
+        parts = joined(
+            Entries(*(part[never] for part in parts)), Entries(seen, state, n / n_sa[seen])
+        )
     order = np.argsort(parts.place, kind="stable")
     first = offsets(np.bincount(parts.place, minlength=lists))
     return SparseTable(Successors(first, parts.state[order]), parts.n[order], S, A)
@@ -310,12 +390,18 @@ class _Expected:
         self.transitions = as_floats(before)
         self.played = np.zeros((rows, S, A)) if counts is None else counts.played.astype(np.float64)
         self.n_start = np.zeros(S) if counts is None else counts.n_start.astype(np.float64)
-        self.baseline_returns = np.zeros(2) if counts is None else counts.baseline_returns.astype(np.float64)
-        self.return_weights = np.zeros(PLACES) if counts is None else counts.return_weights.astype(np.float64)
+        self.baseline_returns = (
+            np.zeros(2) if counts is None else counts.baseline_returns.astype(np.float64)
+        )
+        self.return_weights = (
+            np.zeros(PLACES) if counts is None else counts.return_weights.astype(np.float64)
+        )
         self.x_sa = self.z_sa = None
         if problem.unknown_rows is not None:
             seen = (None, None) if counts is None else (counts.x_sa, counts.z_sa)
-            self.x_sa, self.z_sa = (np.zeros((rows, S, A)) if x is None else x.astype(np.float64) for x in seen)
+            self.x_sa, self.z_sa = (
+                np.zeros((rows, S, A)) if x is None else x.astype(np.float64) for x in seen
+            )
 
     def row(self, h: int) -> int:
         """Return the row of step h, as `Counts.row` does."""
@@ -347,7 +433,9 @@ class _Expected:
         return cast(Counts, self)
 
     def add(self, world: TabularMDP, visits: Floats, n: float) -> None:
-        """Add the expected counts of n episodes of a policy with these expected visits of an episode (H, S, A)."""
+        """Add the expected counts of n episodes of a policy with these expected visits of an
+        episode (H, S, A).
+        """
         d = n * visits
         rows = self.shape[0]
         self.played += d.sum(axis=0, keepdims=True) if rows == 1 else d
@@ -367,9 +455,13 @@ class _Expected:
 
 
 def _expected_entries(world: TabularMDP, d: Floats, rows: int) -> Entries:
-    """Return expected visits d (H, S, A), spread over the successors of a world, for counts of so many rows."""
+    """Return expected visits d (H, S, A), spread over the successors of a world, for counts of
+    so many rows.
+    """
     pairs, parts = world.S * world.A, []
-    if rows == 1 and world.problem.stationary:  # the same successors at every step: their visits are added up before
+    if (
+        rows == 1 and world.problem.stationary
+    ):  # the same successors at every step: their visits are added up before
         d = d.sum(axis=0, keepdims=True)
     for h, visits in enumerate(d.reshape(len(d), -1)):
         pair, state, p = world.entries(h) if world.sparse else table_entries(world.P[h])
@@ -380,16 +472,20 @@ def _expected_entries(world: TabularMDP, d: Floats, rows: int) -> Entries:
 
 
 def table_entries(P: Floats) -> tuple[Ints, Ints, Floats]:
-    """Return pair, next state and probability of every transition of a table (S, A, S) that is possible."""
+    """Return pair, next state and probability of every transition of a table (S, A, S) that is
+    possible.
+    """
     rows = P.reshape(-1, P.shape[-1])
     pair, state = np.nonzero(rows)
     return pair, state, rows[pair, state]
 
 
 def _outlook(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | None) -> Outlook:
-    """Plan and play blocks in expectation, until the explorer is played alone, or for MOST episodes.
+    """Plan and play blocks in expectation, until the explorer is played alone, or for MOST
+    episodes.
 
-    At first only the baseline is played, and more of it never proves less: when that ends is found by bisection.
+    At first only the baseline is played, and more of it never proves less: when that ends is found
+    by bisection.
     """
     play = _Baseline(agent, world, counts)
     moments = play.moments()
@@ -465,20 +561,30 @@ class _Baseline:
 
 
 def _typical_returns(agent: FloorAgent, world: TabularMDP, counts: Counts | None) -> Floats:
-    """Return how the return of one baseline episode is spread over nodes on average: as seen, or in this world."""
+    """Return how the return of one baseline episode is spread over nodes on average: as seen, or
+    in this world.
+    """
     if agent.return_range is None:
         return np.zeros(PLACES)
     if counts is not None and counts.spread_episodes >= ENOUGH:
         return np.asarray(counts.return_weights / counts.spread_episodes)
     played = Counts.zeros(agent.problem, agent.pooled)
     draw_baseline(world, agent, played, SAMPLE, np.random.default_rng(0))
-    played.return_weights[OUTSIDE] = 0  # of a range that the user declares, and that is false in this world
+    played.return_weights[OUTSIDE] = (
+        0  # of a range that the user declares, and that is false in this world
+    )
     return np.asarray(played.return_weights / max(played.spread_episodes, 1))
 
 
-def _binding(agent: FloorAgent, expected: _Expected, decision: Decision | None) -> tuple[Binding, ...]:
+def _binding(
+    agent: FloorAgent, expected: _Expected, decision: Decision | None
+) -> tuple[Binding, ...]:
     """Return the pairs that kept the baseline's certified value low."""
     if decision is None or not isinstance(agent.bounds, KL):
         return ()
     counts = expected.as_counts
-    return tuple(binding_pairs(agent.problem, counts, agent.evidence(counts).model, agent.pi_b, decision.V_low_b))
+    return tuple(
+        binding_pairs(
+            agent.problem, counts, agent.evidence(counts).model, agent.pi_b, decision.V_low_b
+        )
+    )

@@ -38,7 +38,9 @@ KIND = "guarding"
 
 @dataclass(frozen=True, eq=False)
 class GuardedRun:
-    """What happened in a guarded environment. Returns are what episodes were paid, in the environment's units."""
+    """What happened in a guarded environment. Returns are what episodes were paid, in the
+    environment's units.
+    """
 
     guard: Guard
     state: GuardState  # after the last episode: `guard.plan(run.state)` says what is certified now
@@ -51,7 +53,9 @@ class GuardedRun:
     alarm: str
     interrupted: bool
     seconds: float
-    alarm_after: int | None = None  # the episodes up to the one after which a watchdog raised the alarm
+    alarm_after: int | None = (
+        None  # the episodes up to the one after which a watchdog raised the alarm
+    )
 
     @property
     def plan(self) -> GuardPlan:
@@ -67,7 +71,10 @@ class GuardedRun:
         """Return the explanation of the next plan, after an alarm and what failed."""
         parts = [self._alarm] if self.alarm else []
         if self.failed or self.refused:
-            parts.append(f"{self._trouble}: they count as the worst returns. The last one: {self.last_failure}")
+            parts.append(
+                f"{self._trouble}: they count as the worst returns. The last one: "
+                f"{self.last_failure}"
+            )
         return "\n\n".join([*parts, self.plan.explain()])
 
     @property
@@ -84,7 +91,10 @@ class GuardedRun:
     def __repr__(self) -> str:
         trouble = f", {self._trouble}" if self._trouble else ""
         alarm = f"{self._alarm} " if self.alarm else ""
-        return f"GuardedRun({alarm}{self.episodes:,} episodes, played {self.played}{trouble}, next: {self.plan!r})"
+        return (
+            f"GuardedRun({alarm}{self.episodes:,} episodes, played {self.played}{trouble}, "
+            f"next: {self.plan!r})"
+        )
 
 
 def guard_env(
@@ -106,39 +116,50 @@ def guard_env(
 ) -> GuardedRun:
     """Play `episodes` episodes of any Gymnasium environment under a guard.
 
-    A policy is a function of the observation, or anything with `predict(observation)`, which may return an action, an
-    action with a state (Stable-Baselines3), or a batch of one (scikit-learn, which is given a batch of one, too).
-    `candidate` is one policy, or several by name: `{"ppo-7": model}`. `fingerprints` are theirs, and the baseline's.
+    A policy is a function of the observation, or anything with `predict(observation)`, which may
+    return an action, an action with a state (Stable-Baselines3), or a batch of one (scikit-learn,
+    which is given a batch of one, too). `candidate` is one policy, or several by name: `{"ppo-7":
+    model}`. `fingerprints` are theirs, and the baseline's.
 
-    Before each episode the coin is drawn from (seed, number of the episode) alone, and so is the environment's seed.
-    The draw is recorded first: a policy that raises an error leaves its ticket open, and the episode counts as the
-    worst return. A return is what an episode paid until it was terminated or truncated. With `save` a run can be
-    interrupted and continued with `resume=True`: it ends with the same bits, if policies and environment depend on
-    nothing but their observations and the seed. With more `episodes` than before, a run that was finished goes on, to
-    the bits of one that was asked for all of them at once. Each draw is on disk before its episode begins, in a journal
-    beside the file: an episode that was broken off (the process was killed, the second Ctrl-C, an error of the
-    environment) is not played again, and counts as the worst return, too. A file that another process is writing is
-    refused: one process at a time goes on with a run.
+    Before each episode the coin is drawn from (seed, number of the episode) alone, and so is the
+    environment's seed. The draw is recorded first: a policy that raises an error leaves its ticket
+    open, and the episode counts as the worst return. A return is what an episode paid until it was
+    terminated or truncated. With `save` a run can be interrupted and continued with `resume=True`:
+    it ends with the same bits, if policies and environment depend on nothing but their observations
+    and the seed. With more `episodes` than before, a run that was finished goes on, to the bits of
+    one that was asked for all of them at once. Each draw is on disk before its episode begins, in a
+    journal beside the file: an episode that was broken off (the process was killed, the second
+    Ctrl-C, an error of the environment) is not played again, and counts as the worst return, too. A
+    file that another process is writing is refused: one process at a time goes on with a run.
 
-    `ledger` is a file for every plan, which `check_ledger` re-derives; the file of a run remembers where it is, and
-    resume=True continues it. A `watchdog` holds returns against an absolute floor: after an alarm only the baseline is
-    played. Every alarm, also that of a return outside the declared range, is a warning in the log "surefoot", and
-    `on_alarm(alarm)` is called with an `sf.Alarm`, or with a text where a range was false: `str(alarm)` says why.
+    `ledger` is a file for every plan, which `check_ledger` re-derives; the file of a run remembers
+    where it is, and resume=True continues it. A `watchdog` holds returns against an absolute floor:
+    after an alarm only the baseline is played. Every alarm, also that of a return outside the
+    declared range, is a warning in the log "surefoot", and `on_alarm(alarm)` is called with an
+    `sf.Alarm`, or with a text where a range was false: `str(alarm)` says why.
     """
     started = time.perf_counter()
     if resume and save is None:
         raise InvalidSetting("resume=True continues from a file. Say which with save=...")
     if watchdog is not None and not isinstance(watchdog, Watchdog):
-        raise InvalidSetting(f"watchdog is {watchdog!r}, expected sf.Watchdog(alpha=0.01), or None.")
+        raise InvalidSetting(
+            f"watchdog is {watchdog!r}, expected sf.Watchdog(alpha=0.01), or None."
+        )
     require_guard(guard)
     require_mapping("fingerprints", fingerprints, "texts by policy, such as {'ppo': '1f3a'}")
     made = make(env)
     number = require_integer("episodes", episodes, 1, InvalidSetting)
     seed = require_integer("seed", seed, 0, InvalidSetting)
-    policies = {BASELINE: baseline, **(candidate if isinstance(candidate, Mapping) else {"candidate": candidate})}
+    policies = {
+        BASELINE: baseline,
+        **(candidate if isinstance(candidate, Mapping) else {"candidate": candidate}),
+    }
     known = dict(fingerprints or {})
     if set(known) - set(policies):
-        raise InvalidSetting(f"fingerprints names {sorted(set(known) - set(policies))[0]!r}, which is no policy here.")
+        raise InvalidSetting(
+            f"fingerprints names {sorted(set(known) - set(policies))[0]!r}, which is no policy "
+            "here."
+        )
     require_on_alarm(on_alarm)
     about = [seed, _names(made), list(policies), known, repr(watchdog)]
     identity = _digest([guard.fingerprint, *about])
@@ -153,12 +174,14 @@ def guard_env(
         begun = file.begin(fresh, resume)
         if begun.state.tickets.n > number:
             raise InvalidFile(
-                f"{save} holds {begun.state.tickets.n:,} episodes, found episodes={number:,}. A run goes on, never "
-                f"back: resume with {begun.state.tickets.n:,} or more."
+                f"{save} holds {begun.state.tickets.n:,} episodes, found episodes={number:,}. A "
+                f"run goes on, never back: resume with {begun.state.tickets.n:,} or more."
             )
         file.ledger = file.ledger_to_write(ledger, begun.state)
         with ctrl_c() as stop, progress_bar("Guard", number, progress) as report:
-            done, interrupted = _play(made, guard, shown, begun, file, number, seed, alarms, stop, report)
+            done, interrupted = _play(
+                made, guard, shown, begun, file, number, seed, alarms, stop, report
+            )
     return _run(guard, done, interrupted, time.perf_counter() - started)
 
 
@@ -209,7 +232,9 @@ def _play(
     stop: Callable[[], bool],
     report: Callable[[int], None],
 ) -> tuple[Played, bool]:
-    """Play episode after episode, and save now and then. Return where it ends, and whether it was interrupted."""
+    """Play episode after episode, and save now and then. Return where it ends, and whether it
+    was interrupted.
+    """
     coins, ledger = CounterStream(seed), file.ledger
     file.save(played)  # a folder that does not exist is refused now, not after the last episode
     try:
@@ -257,7 +282,11 @@ def _after(guard: Guard, played: Played, ticket: Ticket, outcome: Outcome) -> Pl
 def _warn(before: Played, ticket: Ticket, why: str) -> None:
     """Say in the log "surefoot" that an episode failed, once in a run: `run` tells how many did."""
     if not before.failed + before.refused:
-        text = "Episode %d of policy %r failed, and counts as the worst return: %s. Later failures are only counted."
+        text = (
+            "Episode %d of policy %r failed, and counts as the worst return: %s. Later "
+            "failures "
+            "are only counted."
+        )
         logging.getLogger("surefoot").warning(text, ticket.number, ticket.policy, why.rstrip("."))
 
 
@@ -281,8 +310,8 @@ class Actor:
         """Take the policy; whether `predict` wants a batch is found at its first observation."""
         if not callable(getattr(policy, "predict", policy)):
             raise InvalidPolicy(
-                f"A policy is {type(policy).__name__}, expected a function of the observation, or an object with "
-                "predict(observation)."
+                f"A policy is {type(policy).__name__}, expected a function of the observation, or "
+                "an object with predict(observation)."
             )
         self._policy, self._space = policy, env.action_space
         self._act: Act | None = None if hasattr(policy, "predict") else policy
@@ -295,7 +324,9 @@ class Actor:
             return Outcome(None, str(failure))
 
     def play(self, env: Env, seed: int) -> float:
-        """Play one episode, and return what it was paid. An error of the policy is a PolicyFailed."""
+        """Play one episode, and return what it was paid. An error of the policy is a
+        PolicyFailed.
+        """
         observation, _ = env.reset(seed=seed)
         paid, over = 0.0, False
         while not over:
@@ -304,7 +335,9 @@ class Actor:
             try:
                 paid += float(reward)
             except (TypeError, ValueError):
-                raise InvalidEpisode(f"The environment paid {told(reward)}, expected a number.") from None
+                raise InvalidEpisode(
+                    f"The environment paid {told(reward)}, expected a number."
+                ) from None
             over = bool(terminated) or bool(truncated)
         return paid
 
@@ -344,8 +377,14 @@ class RunFile:
         """Save the run with this fingerprint there."""
         self.path = None if path is None else require_place(path)
         self._guard, self._run, self._begun, self._saved = guard, run, begun, time.perf_counter()
-        self._journal = None if self.path is None else Journal(self.path.with_name(f"{self.path.name}.journal"), run)
-        self._told: dict[int, Told] = {}  # what the journal tells of episodes that are not in the file
+        self._journal = (
+            None
+            if self.path is None
+            else Journal(self.path.with_name(f"{self.path.name}.journal"), run)
+        )
+        self._told: dict[
+            int, Told
+        ] = {}  # what the journal tells of episodes that are not in the file
         self.ledger: GuardLedger | None = None  # the one that is written
         self._remembered: Remembered | None = None  # the one that the file speaks of
 
@@ -356,38 +395,50 @@ class RunFile:
         if not self.path.exists():
             if self._journal.path.exists():
                 raise InvalidFile(
-                    f"{self._journal.path} tells of episodes of a run, but {self.path} does not exist. Restore it, or "
-                    "choose another file: nothing is overwritten."
+                    f"{self._journal.path} tells of episodes of a run, but {self.path} does not "
+                    "exist. Restore it, or choose another file: nothing is overwritten."
                 )
             return fresh
         if not resume:
             raise InvalidFile(
-                f"{self.path} exists. Continue it with resume=True, or choose another file: nothing is overwritten."
+                f"{self.path} exists. Continue it with resume=True, or choose another file: "
+                "nothing is overwritten."
             )
         _, arrays = read_arrays(self.path, {KIND: (*ARRAYS, "run", "numbers", "failure")})
         if str(arrays["run"]) != self._run:
             raise InvalidFile(
-                f"{self.path} belongs to another run: the guard, its policies' names or fingerprints, the environment, "
-                "the seed or the watchdog differ. Resume with what it was begun with, or choose another file."
+                f"{self.path} belongs to another run: the guard, its policies' names or "
+                "fingerprints, the environment, the seed or the watchdog differ. Resume with what "
+                "it was begun with, or choose another file."
             )
         self._remembered = remembered(self.path, arrays)
         guard = self._guard
         state = state_from(self.path, arrays, guard.fingerprint, guard.low, guard.high)
         if not np.array_equal(state_arrays(self._begun)["logged"], arrays["logged"]):
-            raise InvalidFile(f"{self.path} began with other logged returns. Resume with those it was begun with.")
+            raise InvalidFile(
+                f"{self.path} began with other logged returns. Resume with those it was begun with."
+            )
         watch = fresh.watch
         if watch is not None:
             nothing = np.zeros(0)
-            watch = watch.restored(self.path, *(arrays.get(name, nothing) for name in watch.arrays()))
+            watch = watch.restored(
+                self.path, *(arrays.get(name, nothing) for name in watch.arrays())
+            )
         numbers = arrays["numbers"]
         if numbers.shape != (2,) or numbers.dtype != np.int64 or numbers.min() < 0:
-            raise InvalidFile(f"{self.path}: the numbers of failures are not as written. Restore a copy.")
+            raise InvalidFile(
+                f"{self.path}: the numbers of failures are not as written. Restore a copy."
+            )
         failed, refused = numbers.tolist()
         self._told = {k: told for k, told in self._journal.read().items() if k >= state.tickets.n}
-        return Played(guard.checked(self.path, state), watch, failed, refused, str(arrays["failure"]))
+        return Played(
+            guard.checked(self.path, state), watch, failed, refused, str(arrays["failure"])
+        )
 
     def ledger_to_write(self, given: str | Path | None, state: GuardState) -> GuardLedger | None:
-        """Return the ledger at this place, or the one that the file remembers. Another run's is never continued."""
+        """Return the ledger at this place, or the one that the file remembers. Another run's is
+        never continued.
+        """
         known = self._remembered
         path = known.path if given is None and known is not None else given
         if path is None:
@@ -407,8 +458,9 @@ class RunFile:
             return None
         if told.policy != ticket.policy:
             raise InvalidFile(
-                f"{self.path}: its journal says that {told.policy!r} played episode {ticket.number}, found "
-                f"{ticket.policy!r}. Resume with the version of surefoot that wrote it, or restore a copy."
+                f"{self.path}: its journal says that {told.policy!r} played episode "
+                f"{ticket.number}, found {ticket.policy!r}. Resume with the version of surefoot "
+                "that wrote it, or restore a copy."
             )
         return self._told.pop(ticket.number).outcome
 
@@ -423,7 +475,9 @@ class RunFile:
             self._journal.ended(ticket.number, outcome)
 
     def save(self, played: Played) -> None:
-        """Write where the run stands, whole or not at all. Its journal has nothing more to tell then."""
+        """Write where the run stands, whole or not at all. Its journal has nothing more to tell
+        then.
+        """
         if self.path is None or self._journal is None:
             return
         watch: Mapping[str, Any] = {} if played.watch is None else played.watch.arrays()

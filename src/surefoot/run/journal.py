@@ -1,7 +1,8 @@
 """Journal: each draw of a guarded run on disk before its episode begins, and how the episode ended.
 
-The file of a run is written whole now and then; its journal tells what happened since. A process that is killed in an
-episode leaves the line of its draw, and no other: when the run is resumed, that ticket is drawn again, and stays open.
+The file of a run is written whole now and then; its journal tells what happened since. A process
+that is killed in an episode leaves the line of its draw, and no other: when the run is resumed,
+that ticket is drawn again, and stays open.
 """
 
 import json
@@ -27,8 +28,9 @@ FORMAT = 1
 def only_writer(path: Path | None) -> Iterator[None]:
     """Hold the file of a run for this process; None: there is none.
 
-    Two processes that go on with one run would play its tickets twice, and which returns count would depend on who
-    writes last. The system gives up the lock of a process that is killed. Where there are no locks, nothing is held.
+    Two processes that go on with one run would play its tickets twice, and which returns count
+    would depend on who writes last. The system gives up the lock of a process that is killed. Where
+    there are no locks, nothing is held.
     """
     if path is None:
         yield
@@ -39,7 +41,8 @@ def only_writer(path: Path | None) -> Iterator[None]:
     with opened as stream:
         if not _locked(stream, beside):
             raise InvalidFile(
-                f"{path} is being written by another process. One process at a time goes on with a run: wait for it."
+                f"{path} is being written by another process. One process at a time goes on with a "
+                "run: wait for it."
             )
         try:
             yield
@@ -87,7 +90,9 @@ class Journal:
         self._stream: IO[bytes] | None = None
 
     def read(self) -> dict[int, Told]:
-        """Return what is told, by the number of the episode. A last line that was cut off is removed."""
+        """Return what is told, by the number of the episode. A last line that was cut off is
+        removed.
+        """
         if not self.path.exists():
             return {}
         content = self.path.read_bytes()
@@ -98,9 +103,13 @@ class Journal:
             lines = [strict_json(line.decode()) for line in whole.splitlines()]
             told = _told(lines[1:])
         except (ValueError, KeyError, TypeError) as reason:
-            raise InvalidFile(f"{self.path}: its content is impossible ({reason!r}). Restore a copy.") from None
+            raise InvalidFile(
+                f"{self.path}: its content is impossible ({reason!r}). Restore a copy."
+            ) from None
         if lines and lines[0] != self._head:
-            raise InvalidFile(f"{self.path} is the journal of another run, or of another version. Restore a copy.")
+            raise InvalidFile(
+                f"{self.path} is the journal of another run, or of another version. Restore a copy."
+            )
         return told
 
     @property

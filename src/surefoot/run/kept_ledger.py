@@ -1,4 +1,6 @@
-"""What the file of a run remembers of its ledger: where it is, and how far it was. Both go on together, or neither."""
+"""What the file of a run remembers of its ledger: where it is, and how far it was. Both go on
+together, or neither.
+"""
 
 import os
 from pathlib import Path
@@ -26,12 +28,18 @@ def ledger_arrays(ledger: Ledger | GuardLedger | None, path: str | Path) -> dict
         return {}
     ledger.sync()
     plans, digest = ledger.place
-    known = {"plans_file": name_beside(ledger.path, path), "plans_written": np.int64(plans), "plans_digest": digest}
+    known = {
+        "plans_file": name_beside(ledger.path, path),
+        "plans_written": np.int64(plans),
+        "plans_digest": digest,
+    }
     return {name: np.asarray(value) for name, value in known.items()}
 
 
 def name_beside(ledger: Path, path: str | Path) -> str:
-    """Return how a ledger is found from the folder of the other file, so that both may be moved together."""
+    """Return how a ledger is found from the folder of the other file, so that both may be moved
+    together.
+    """
     return Path(os.path.relpath(ledger.resolve(), Path(path).resolve().parent)).as_posix()
 
 
@@ -41,7 +49,9 @@ def place_beside(path: str | Path, arrays: dict[str, AnyArray]) -> Path | None:
     if name is None:
         return None
     if name.ndim != 0 or name.dtype.kind != "U" or not str(name):
-        raise InvalidFile(f"{path}: plans_file is not the name of a file: the file is damaged. Restore a copy.")
+        raise InvalidFile(
+            f"{path}: plans_file is not the name of a file: the file is damaged. Restore a copy."
+        )
     return Path(path).resolve().parent / str(name)
 
 
@@ -50,16 +60,30 @@ def remembered(path: str | Path, arrays: dict[str, AnyArray]) -> Remembered | No
     where = place_beside(path, arrays)
     if where is None:
         return None
-    plans, digest = arrays.get("plans_written", np.zeros(0)), arrays.get("plans_digest", np.zeros(0))
-    if plans.ndim or plans.dtype.kind != "i" or plans < 0 or digest.ndim or digest.dtype.kind != "U":
-        raise InvalidFile(f"{path}: the place in its ledger is not as written: the file is damaged. Restore a copy.")
+    plans, digest = (
+        arrays.get("plans_written", np.zeros(0)),
+        arrays.get("plans_digest", np.zeros(0)),
+    )
+    if (
+        plans.ndim
+        or plans.dtype.kind != "i"
+        or plans < 0
+        or digest.ndim
+        or digest.dtype.kind != "U"
+    ):
+        raise InvalidFile(
+            f"{path}: the place in its ledger is not as written: the file is damaged. Restore a "
+            "copy."
+        )
     return Remembered(where, Place(int(plans), str(digest)))
 
 
 def ledger_to_write(
     given: str | Path | None, known: Remembered | None, agent: SpliceAgent, episodes: int | None
 ) -> Ledger | None:
-    """Return the ledger at this place, or the one that is remembered; `episodes` says after how many it continues."""
+    """Return the ledger at this place, or the one that is remembered; `episodes` says after how
+    many it continues.
+    """
     path = known.path if given is None and known is not None else given
     if path is None:
         return None

@@ -58,35 +58,37 @@ def learn(
 ) -> Run:
     """Play `episodes` episodes in the environment and keep the same account as `simulate`.
 
-    The agent's problem is the one `from_gymnasium` made of this environment (or of one of our worlds). If the
-    environment shows its model, values, violations and regret are exact; else they are None and the curve shows
-    observed returns. Episode k draws from (seed, k) alone, the environment included (`reset(seed=...)`), so with
-    `save` a run can be interrupted at any time and continued with `resume=True`: it ends with the same bits. What the
-    agent draws is drawn by nobody else, also where the environment uses the same seed (docs/gymnasium.md). With more
-    `episodes` than before, `resume=True` goes on after a run that was finished: with the same ledger and the same
-    watch, it ends with the same bits as one that was asked for all of them at once. One process at a time goes on with
-    a run: a file that another one is writing is refused.
+    The agent's problem is the one `from_gymnasium` made of this environment (or of one of our
+    worlds). If the environment shows its model, values, violations and regret are exact; else they
+    are None and the curve shows observed returns. Episode k draws from (seed, k) alone, the
+    environment included (`reset(seed=...)`), so with `save` a run can be interrupted at any time
+    and continued with `resume=True`: it ends with the same bits. What the agent draws is drawn by
+    nobody else, also where the environment uses the same seed (docs/gymnasium.md). With more
+    `episodes` than before, `resume=True` goes on after a run that was finished: with the same
+    ledger and the same watch, it ends with the same bits as one that was asked for all of them at
+    once. One process at a time goes on with a run: a file that another one is writing is refused.
 
-    `counts` starts the agent warm (they are copied), on the conditions that `Counts.from_log` states. Episodes are
-    then numbered on from those they hold, so that no draw comes twice.
+    `counts` starts the agent warm (they are copied), on the conditions that `Counts.from_log`
+    states. Episodes are then numbered on from those they hold, so that no draw comes twice.
 
-    `ledger` is a file for every plan, which `check_ledger` re-derives. The file of a run remembers where it is, and how
-    far: with resume=True it is continued, too, also where `ledger` is left out.
+    `ledger` is a file for every plan, which `check_ledger` re-derives. The file of a run remembers
+    where it is, and how far: with resume=True it is continued, too, also where `ledger` is left
+    out.
 
-    A `watchdog` holds every episode's return against the agent's floor. If returns are too low for the promise to be
-    true, it raises an alarm: from then on the baseline alone is played. It is a warning in the log "surefoot", which
-    says how many episodes follow; `on_alarm(alarm)` is called, which may raise an error to end the run (it is saved
-    first); and `run.alarm` says why. Episodes are still counted, as the record of what happened: begin again without
-    them.
+    A `watchdog` holds every episode's return against the agent's floor. If returns are too low for
+    the promise to be true, it raises an alarm: from then on the baseline alone is played. It is a
+    warning in the log "surefoot", which says how many episodes follow; `on_alarm(alarm)` is called,
+    which may raise an error to end the run (it is saved first); and `run.alarm` says why. Episodes
+    are still counted, as the record of what happened: begin again without them.
 
-    Rewards that are observed where the problem knows them are held against its table, at an alpha of 0.01 of their own:
-    if the table holds their means, that raises an alarm with at most this probability. Single rewards that differ
-    prove nothing; `print(run)` says how many there were.
+    Rewards that are observed where the problem knows them are held against its table, at an alpha
+    of 0.01 of their own: if the table holds their means, that raises an alarm with at most this
+    probability. Single rewards that differ prove nothing; `print(run)` says how many there were.
 
-    A reward outside the declared range, an unknown state, or an episode cut before the horizon ends the call with an
-    error; the episode under way is not counted. Continuing after an error is sound because the same episode is played
-    again from the same seeds. An environment that does not obey its seed and fails because of what came out selects its
-    data, and no promise survives that.
+    A reward outside the declared range, an unknown state, or an episode cut before the horizon ends
+    the call with an error; the episode under way is not counted. Continuing after an error is sound
+    because the same episode is played again from the same seeds. An environment that does not obey
+    its seed and fails because of what came out selects its data, and no promise survives that.
     """
     if resume and save is None:
         raise InvalidSetting("resume=True continues from a file. Say which with save=...")
@@ -99,22 +101,30 @@ def learn(
     else:
         setup = replace(check_setup(where.world, mine, episodes, floor), units=mine.problem.units)
     if watchdog is not None and not isinstance(watchdog, Watchdog):
-        raise InvalidSetting(f"watchdog is {watchdog!r}, expected sf.Watchdog(alpha=0.01), or None.")
+        raise InvalidSetting(
+            f"watchdog is {watchdog!r}, expected sf.Watchdog(alpha=0.01), or None."
+        )
     begun = mine.starting_counts(counts, setup.episodes)
     dynamics = None if where.world is None else where.world.dynamics
     source = environment_source(where, seed)
-    identity = RunIdentity(mine, where.names, setup.floor, setup.episodes, seed, begun, dynamics, watchdog, source)
+    identity = RunIdentity(
+        mine, where.names, setup.floor, setup.episodes, seed, begun, dynamics, watchdog, source
+    )
     file = StateFile(save, identity)
     require_on_alarm(on_alarm)
-    # Bins of the curve grow with the episodes that were played, not with those that are asked for: a run may go on.
+    # Bins of the curve grow with the episodes that were played, not with those that are asked for:
+    # a run may go on.
     tally = new_tally(setup, begun, CURVE_POINTS)
     with only_writer(None if save is None else require_place(save)):
         watch = None if watchdog is None else watchdog.on(agent)
         state = file.begin(State(begun, tally, Premises.of(mine, begun), watch=watch), resume)
         if ledger is not None or state.remembered is not None:
-            # Another run's ledger is never continued, which would cut it: only the one that the file remembers.
+            # Another run's ledger is never continued, which would cut it: only the one that the
+            # file remembers.
             after = state.counts.episodes if state.remembered is not None else None
-            state.ledger = ledger_to_write(ledger, state.remembered, require_floor_agent(agent), after)
+            state.ledger = ledger_to_write(
+                ledger, state.remembered, require_floor_agent(agent), after
+            )
         learner = Learner(
             agent,
             seed,
@@ -146,12 +156,15 @@ class EnvironmentMap:
         extra = problem.S - coder.n
         if coder.A != problem.A or extra not in (0, 1, 2):
             raise InvalidModel(
-                f"The agent is for {problem}, the environment has {coder.n} states and {coder.A} actions. "
-                "Make the problem with sf.from_gymnasium(env, horizon=...)."
+                f"The agent is for {problem}, the environment has {coder.n} states and {coder.A} "
+                "actions. Make the problem with sf.from_gymnasium(env, horizon=...)."
             )
         steps = problem.H - (extra == 2)
         if steps < 1:
-            raise InvalidModel(f"{problem} has no step left after its common start. Make it with sf.from_gymnasium.")
+            raise InvalidModel(
+                f"{problem} has no step left after its common start. Make it with "
+                "sf.from_gymnasium."
+            )
         require_time(env, steps)
         _require_names(env, problem, coder)
         return cls(
@@ -166,10 +179,14 @@ class EnvironmentMap:
     @property
     def names(self) -> tuple[str, str]:
         """What the environment is called: by the registry of Gymnasium, and by its class."""
-        return "" if self.env.spec is None else self.env.spec.id, type(self.env.unwrapped).__qualname__
+        return "" if self.env.spec is None else self.env.spec.id, type(
+            self.env.unwrapped
+        ).__qualname__
 
     def play(self, learner: Learner, seed: int) -> float:
-        """Play one episode up to its last step, without `end`; return what it earned, in the environment's units."""
+        """Play one episode up to its last step, without `end`; return what it earned, in the
+        environment's units.
+        """
         names = self.problem.names
         learner.begin()
         observation, _ = self.env.reset(seed=seed)
@@ -177,12 +194,15 @@ class EnvironmentMap:
         if self.start is not None:
             learner.act(self.start)
             learner.observe(first)
-        elif self.problem.one_start and first != self.problem.s1:  # else the first act says where it starts
+        elif (
+            self.problem.one_start and first != self.problem.s1
+        ):  # else the first act says where it starts
             raise InvalidEpisode(
                 f"The environment started in state {names.state(first)}, the problem says s1 = "
-                f"{names.state(self.problem.s1)}. Several first states need a common start: make the problem with "
-                "from_gymnasium, without `start`; and where it sees some of them too rarely, say how likely each is: "
-                "env.unwrapped.initial_state_distrib = probabilities, one for each state, before that."
+                f"{names.state(self.problem.s1)}. Several first states need a common start: make "
+                "the problem with from_gymnasium, without `start`; and where it sees some of them "
+                "too rarely, say how likely each is: env.unwrapped.initial_state_distrib = "
+                "probabilities, one for each state, before that."
             )
         earned = 0.0
         while learner.step < self.problem.H and not learner.over:
@@ -193,23 +213,26 @@ class EnvironmentMap:
             learner.observe(self.coder.state(observation), reward, ended, bool(truncated))  # type: ignore[arg-type]
             if self.world is not None and not self.world.can_follow(h, s, a, learner.state):
                 raise InvalidEpisode(
-                    f"Action {names.action(a)} in state {names.state(s)} led to state {names.state(learner.state)}, "
-                    "which the environment's own model says is impossible. The episode was not counted; "
-                    "sf.check_world says more."
+                    f"Action {names.action(a)} in state {names.state(s)} led to state "
+                    f"{names.state(learner.state)}, which the environment's own model says is "
+                    "impossible. The episode was not counted; sf.check_world says more."
                 )
             earned += float(reward)
         return earned
 
     def _ends_by_horizon(self, h: int, s: int, a: int) -> bool:
-        """Is an end at step h that of the horizon alone? So it is at the last step, where the environment shows a model
-        in which this pair never ends an episode."""
+        """Is an end at step h that of the horizon alone? So it is at the last step, where the
+        environment shows a model in which this pair never ends an episode.
+        """
         if self.world is None or self.absorbing_state is None or h + 1 < self.problem.H:
             return False
         return not self.world.can_follow(h, s, a, self.absorbing_state)
 
 
 def _require_names(env: Env, problem: Problem, coder: Coder) -> None:
-    """Refuse a problem made of a log whose numbers stand for other states or actions than this environment's."""
+    """Refuse a problem made of a log whose numbers stand for other states or actions than this
+    environment's.
+    """
     if problem.coding is None:
         return
     here = names_of(env, (coder.n, coder.A), None, None)
@@ -219,25 +242,36 @@ def _require_names(env: Env, problem: Problem, coder: Coder) -> None:
     ):
         if logged is not None and its is not None and logged[: len(its)] != its:
             raise InvalidModel(
-                f"The log of this problem numbers its {kind} {', '.join(map(str, logged[: len(its)]))}; the "
-                f"environment numbers them {', '.join(map(str, its))}. Count the log in the environment's order: "
+                f"The log of this problem numbers its {kind} "
+                f"{', '.join(map(str, logged[: len(its)]))}; the environment numbers them "
+                f"{', '.join(map(str, its))}. Count the log in the environment's order: "
                 f"count_log(..., {kind}=[...])."
             )
 
 
 def environment_source(where: EnvironmentMap, seed: int) -> str:
-    """Return what the episodes of this seed are numbered under: the environment draws the same, whoever plays."""
+    """Return what the episodes of this seed are numbered under: the environment draws the same,
+    whoever plays.
+    """
     return f"learn {digest([seed, where.names, where.problem.S, where.problem.A])}"
 
 
 def episode_seed(seed: int, k: int) -> int:
-    """Return the environment's seed in episode k: of (seed, k) alone, not the agent's. 62 bits: no two are alike."""
-    # Whatever the environment makes of it, it is no key of run/streams.py: those are 128 bits of a hash of our own.
-    return int(np.random.SeedSequence(seed, spawn_key=(k, 1)).generate_state(1, np.uint64)[0] >> np.uint64(2))
+    """Return the environment's seed in episode k: of (seed, k) alone, not the agent's. 62 bits:
+    no two are alike.
+    """
+    # Whatever the environment makes of it, it is no key of run/streams.py: those are 128 bits of a
+    # hash of our own.
+    return int(
+        np.random.SeedSequence(seed, spawn_key=(k, 1)).generate_state(1, np.uint64)[0]
+        >> np.uint64(2)
+    )
 
 
 class ExactValues:
-    """The exact values of the policies that are played; computed again only when the policy changes."""
+    """The exact values of the policies that are played; computed again only when the policy
+    changes.
+    """
 
     def __init__(self, setup: RunSetup) -> None:
         """Measure in the true world of this setup."""
@@ -269,7 +303,9 @@ def _play(
 ) -> Run:
     """Play, enter and save episode after episode, and close the account."""
     problem, values = where.problem, ExactValues(setup)
-    raised: list[Alarm | Contradiction] = []  # in the episode that is being entered: told once it is
+    raised: list[
+        Alarm | Contradiction
+    ] = []  # in the episode that is being entered: told once it is
 
     def tell(alarm: Alarm | Contradiction) -> None:
         if state.complete:
@@ -292,7 +328,12 @@ def _play(
                 state.complete = False
                 if done == state.tally.width * len(state.tally.bin_sum):
                     state.tally = kernels.coarser(state.tally)
-                add_episode(state.tally, values.of(plan.policy) if known else Measured(observed, observed), plan, level)
+                add_episode(
+                    state.tally,
+                    values.of(plan.policy) if known else Measured(observed, observed),
+                    plan,
+                    level,
+                )
                 episode = learner.end()
                 state.history.add(earned, bool(episode.baseline), plan)
                 state.watch, state.premises = learner.watch, learner.premises
@@ -307,7 +348,9 @@ def _play(
             learner.ledger.close(state.counts.episodes)
     finally:
         learner.rewind()
-        state.counts.playing = False  # whoever goes on plays this very episode again, from the same seeds
+        state.counts.playing = (
+            False  # whoever goes on plays this very episode again, from the same seeds
+        )
         file.save(state)
     return run_from(
         setup,

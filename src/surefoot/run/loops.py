@@ -1,9 +1,10 @@
 """The loops of a simulation: what is played episode by episode, and where it is entered.
 
-The reference loop works for any agent and is easy to read. Where an agent plans before every episode, another plays
-each plan in compiled code, and the fused loop plans there, too, for the StepMix family: they draw the same numbers in
-the same order. Where plans are in force for longer, the last draws whole blocks at once, with the same law.
-`agents/schedule.py` says when each of them replans.
+The reference loop works for any agent and is easy to read. Where an agent plans before every
+episode, another plays each plan in compiled code, and the fused loop plans there, too, for the
+StepMix family: they draw the same numbers in the same order. Where plans are in force for longer,
+the last draws whole blocks at once, with the same law. `agents/schedule.py` says when each of them
+replans.
 """
 
 import math
@@ -64,16 +65,28 @@ class RunContext:
         assert setup.world is not None
         mine = setup.agent.starting_counts(counts, setup.episodes)
         _hold_world(setup, mine)
-        with_range(mine.ranges, _range(setup, seed, mine.episodes, setup.episodes))  # refused now, not at the end
+        with_range(
+            mine.ranges, _range(setup, seed, mine.episodes, setup.episodes)
+        )  # refused now, not at the end
         rng = np.random.default_rng(_stream(seed, mine.episodes))
-        return cls(setup, setup.world, mine, rng, new_tally(setup, mine, setup.episodes), checkpoints, ledger)
+        return cls(
+            setup,
+            setup.world,
+            mine,
+            rng,
+            new_tally(setup, mine, setup.episodes),
+            checkpoints,
+            ledger,
+        )
 
     def until_checkpoint(self, done: int) -> int:
         """Return the number of episodes from here to the next checkpoint, or to the end."""
         return min((k for k in self.checkpoints if k > done), default=self.setup.episodes) - done
 
     def replan(self) -> PlanInForce:
-        """Return the agent's plan from the counts as they are, written to the ledger where there is one."""
+        """Return the agent's plan from the counts as they are, written to the ledger where there
+        is one.
+        """
         plan = self.setup.agent.next_plan(self.counts, self.rng)
         self.counts.basis = plan.basis
         if self.ledger is not None:
@@ -81,28 +94,37 @@ class RunContext:
         return PlanInForce.begin(self.setup.agent, plan, self.counts)
 
     def plan_at_checkpoint(self) -> Plan:
-        """Return the plan that would be made now. What an explorer draws for it is not the run's."""
+        """Return the plan that would be made now. What an explorer draws for it is not the
+        run's.
+        """
         return self.setup.agent.next_plan(self.counts, np.random.default_rng(0))
 
 
-Loop = Callable[[RunContext], Iterator[int]]  # yields how many episodes were played, after some of them
+Loop = Callable[
+    [RunContext], Iterator[int]
+]  # yields how many episodes were played, after some of them
 
 
 def _hold_world(setup: RunSetup, counts: Counts) -> None:
-    """Write the world's dynamics into what these counts are evidence about; refuse counts of another world."""
+    """Write the world's dynamics into what these counts are evidence about; refuse counts of
+    another world.
+    """
     assert counts.origin is not None
     held = counts.origin.world
     if held not in (None, setup.dynamics):
         raise InvalidCounts(
-            f"These counts were simulated in a world with other transition probabilities ({held}; this one has "
-            f"{setup.dynamics}). Nothing of them is usable here: begin with new counts."
+            f"These counts were simulated in a world with other transition probabilities ({held}; "
+            f"this one has {setup.dynamics}). Nothing of them is usable here: begin with new "
+            "counts."
         )
     counts.origin = replace(counts.origin, world=setup.dynamics)
     counts.steps = None  # a world whose steps share counts is stationary: there is nothing to check
 
 
 def _range(setup: RunSetup, seed: Seed, before: int, episodes: int) -> Range:
-    """Return the numbers of a run's episodes. The same seed draws the same numbers, whichever agent plays."""
+    """Return the numbers of a run's episodes. The same seed draws the same numbers, whichever
+    agent plays.
+    """
     root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     source = f"simulated {digest([root.entropy, root.spawn_key, setup.dynamics])}"
     return Range(source, before, before + episodes - 1)
@@ -117,24 +139,33 @@ def number_run(context: RunContext, seed: Seed) -> None:
 
 
 def _stream(seed: Seed, counted: int) -> np.random.SeedSequence:
-    """Return the stream of a run that continues after `counted` episodes: another one than theirs for the same seed.
+    """Return the stream of a run that continues after `counted` episodes: another one than theirs
+    for the same seed.
 
     Data drawn twice would count double, and what they prove would be false.
     """
     root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-    return root if counted == 0 else np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, counted))
+    return (
+        root
+        if counted == 0
+        else np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, counted))
+    )
 
 
 def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Generator) -> Episode:
     """Play one episode in the world, with the rewards it pays.
 
-    Draws the coin if there is one, the first state if there are several, then for each step the action, the next state,
-    and the reward if it is random.
+    Draws the coin if there is one, the first state if there are several, then for each step the
+    action, the next state, and the reward if it is random.
     """
     require_world(world)
     pi = policy.draw(rng) if isinstance(policy, EpisodicMixture) else policy
     pi = check_policy(pi, world.problem)
-    states, actions, rewards = [world.s1 if world.problem.one_start else draw(world.start, rng)], [], []
+    states, actions, rewards = (
+        [world.s1 if world.problem.one_start else draw(world.start, rng)],
+        [],
+        [],
+    )
     for h in range(world.H):
         s = states[-1]
         a = draw(pi[h, s], rng)
@@ -145,8 +176,12 @@ def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Gen
     return Episode.paying(world.problem.units, states, actions, rewards)
 
 
-def known_rewards_in(world: TabularMDP, problem: Problem) -> "kernels.KnownRewards | kernels.ListedRewards":
-    """Return the rewards that an agent of this problem knows, as the kernels read them in this world."""
+def known_rewards_in(
+    world: TabularMDP, problem: Problem
+) -> "kernels.KnownRewards | kernels.ListedRewards":
+    """Return the rewards that an agent of this problem knows, as the kernels read them in this
+    world.
+    """
     if world.sparse:
         return world.rewards_for(problem)
     return kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
@@ -166,14 +201,17 @@ def reference_loop(context: RunContext) -> Iterator[int]:
         plan = in_force.plan
         drawn = plan.toss(rng)
         episode = play(context.world, drawn.policy, rng)
-        learnt = episode.as_learnt(setup.agent.problem, setup.agent.whose(drawn.baseline), plan.entry)
+        learnt = episode.as_learnt(
+            setup.agent.problem, setup.agent.whose(drawn.baseline), plan.entry
+        )
         counts.add_unnumbered(learnt)
         add_episode(context.tally, measured, plan, setup.level)
         yield k + 1
 
 
 def plan_by_plan(context: RunContext) -> Iterator[int]:
-    """Any agent: it plans in Python, and each plan is played in compiled code for as long as it is in force.
+    """Any agent: it plans in Python, and each plan is played in compiled code for as long as it is
+    in force.
 
     The same bits as the reference loop. Yields after every stretch.
     """
@@ -197,7 +235,15 @@ def plan_by_plan(context: RunContext) -> Iterator[int]:
         n = min(n, in_force.episodes_left(counts))
         arrays = ready_to_count(arrays, counts, problem.H)
         played = kernels.play_on(
-            true_world, known_rewards, active, arrays, context.tally, setup.level, n, uniforms, episode
+            true_world,
+            known_rewards,
+            active,
+            arrays,
+            context.tally,
+            setup.level,
+            n,
+            uniforms,
+            episode,
         )
         counts.episodes += played
         done += played
@@ -205,7 +251,9 @@ def plan_by_plan(context: RunContext) -> Iterator[int]:
 
 
 def count_arrays(counts: Counts, within: tuple[int, int] | None) -> "kernels.CountArrays":
-    """Return the arrays of these counts as the kernels read and change them; `within`: the range of returns."""
+    """Return the arrays of these counts as the kernels read and change them; `within`: the range
+    of returns.
+    """
     rows, S, A = counts.shape
     x_sa, z_sa = (
         np.zeros((0, 0), dtype=np.int64) if sums is None else sums.reshape(rows, S * A)
@@ -232,7 +280,9 @@ def ready_to_count(arrays: "kernels.CountArrays", counts: Counts, H: int) -> "ke
 
 
 def ready_to_plan(inputs: "kernels.PlanInputs", counts: Counts, H: int) -> "kernels.PlanInputs":
-    """Return the inputs of plans from these counts, which have room for another episode of H steps."""
+    """Return the inputs of plans from these counts, which have room for another episode of H
+    steps.
+    """
     if isinstance(counts.transitions, Lists):
         counts.transitions.make_room(H)
         evidence: Any = inputs.evidence
@@ -260,7 +310,9 @@ def active_plan_from(plan: Plan, measured: Measured, problem: Problem) -> "kerne
 
 
 def fused(context: RunContext) -> Iterator[int]:
-    """The StepMix family: planning, too, inside one compiled call. Yields about ten times a second."""
+    """The StepMix family: planning, too, inside one compiled call. Yields about ten times a
+    second.
+    """
     setup, counts, world, agent = context.setup, context.counts, context.world, context.setup.agent
     assert isinstance(agent, SpliceAgent)
     problem = agent.problem
@@ -276,7 +328,15 @@ def fused(context: RunContext) -> Iterator[int]:
         started = time.perf_counter()
         inputs = ready_to_plan(inputs, counts, problem.H)
         played = kernels.run_episodes(
-            true_world, known_rewards, inputs, context.tally, setup.level, chunk, uniforms, work, loop_state
+            true_world,
+            known_rewards,
+            inputs,
+            context.tally,
+            setup.level,
+            chunk,
+            uniforms,
+            work,
+            loop_state,
         )
         speed = CHUNK_SECONDS / max(time.perf_counter() - started, 1e-9)
         growth = min(10.0, speed) if done else 1.0
@@ -289,8 +349,8 @@ def fused(context: RunContext) -> Iterator[int]:
 def block_by_block(context: RunContext) -> Iterator[int]:
     """Whole blocks at once. Yields after every block, or part of one that a plan lasts.
 
-    The length of a block is fixed when it is planned, so its episodes are i.i.d. and their counts are multinomial, step
-    by step. The law of the reference loop, not its bits.
+    The length of a block is fixed when it is planned, so its episodes are i.i.d. and their counts
+    are multinomial, step by step. The law of the reference loop, not its bits.
     """
     setup, counts = context.setup, context.counts
     in_force: PlanInForce | None = None
@@ -321,7 +381,9 @@ def _play_block(context: RunContext, plan: Plan, n: int) -> None:
     else:
         draw_block(world, problem, policy, n, counts, rng, baseline=False)
     if plan.entry is not None:
-        counts.account += by_baseline * entered(True, plan.entry) + (n - by_baseline) * entered(False, plan.entry)
+        counts.account += by_baseline * entered(True, plan.entry) + (n - by_baseline) * entered(
+            False, plan.entry
+        )
     source = SOURCES.index(plan.source)
     kernels.add_block(context.tally, measured.value, measured.kept, source, plan.h, setup.level, n)
 
@@ -330,13 +392,19 @@ def _draw_baseline(context: RunContext, pi_b: Floats, n: int) -> None:
     """Draw n episodes of the baseline: one by one where each return is evidence, else at once."""
     agent = context.setup.agent
     if agent.return_range is None:
-        draw_block(context.world, agent.problem, pi_b, n, context.counts, context.rng, baseline=True)
+        draw_block(
+            context.world, agent.problem, pi_b, n, context.counts, context.rng, baseline=True
+        )
     else:
         draw_baseline(context.world, agent, context.counts, n, context.rng)
 
 
-def draw_baseline(world: TabularMDP, agent: CountingAgent, counts: Counts, n: int, rng: np.random.Generator) -> None:
-    """Play and count n episodes of this agent's baseline, whose returns are evidence, one by one in compiled code."""
+def draw_baseline(
+    world: TabularMDP, agent: CountingAgent, counts: Counts, n: int, rng: np.random.Generator
+) -> None:
+    """Play and count n episodes of this agent's baseline, whose returns are evidence, one by one
+    in compiled code.
+    """
     problem = agent.problem
     true_world, arrays = world.for_kernels(), count_arrays(counts, agent.return_range)
     known_rewards = known_rewards_in(world, problem)
@@ -344,7 +412,9 @@ def draw_baseline(world: TabularMDP, agent: CountingAgent, counts: Counts, n: in
     episode, done = kernels.empty_episode(problem.H), 0
     while done < n:
         arrays = ready_to_count(arrays, counts, problem.H)
-        played = kernels.play_baseline(true_world, known_rewards, pi_b, arrays, n - done, uniforms, episode)
+        played = kernels.play_baseline(
+            true_world, known_rewards, pi_b, arrays, n - done, uniforms, episode
+        )
         counts.episodes += played
         done += played
 
@@ -352,8 +422,9 @@ def draw_baseline(world: TabularMDP, agent: CountingAgent, counts: Counts, n: in
 def loop_for(agent: CountingAgent, ledger: str | Path | None = None) -> Loop:
     """Return the fastest loop for this agent.
 
-    The fused loop plans as SpliceAgent does: an agent with a plan or an explorer of its own is asked for its plans, and
-    so is one whose plans are written to a ledger, or whose candidates share a slot.
+    The fused loop plans as SpliceAgent does: an agent with a plan or an explorer of its own is
+    asked for its plans, and so is one whose plans are written to a ledger, or whose candidates
+    share a slot.
     """
     if agent.draws_whole_blocks:
         return block_by_block

@@ -1,7 +1,8 @@
-"""An episode that was begun is counted, or leaves its mark in the counts: nothing is proved from them any more.
+"""An episode that was begun is counted, or leaves its mark in the counts: nothing is proved from
+them any more.
 
-Nobody knows why an episode was dropped. Where it was because of what came out of it, only good outcomes are left, and
-what they prove is false.
+Nobody knows why an episode was dropped. Where it was because of what came out of it, only good
+outcomes are left, and what they prove is false.
 """
 
 import math
@@ -12,18 +13,22 @@ import numpy as np
 from surefoot.errors import InvalidCounts, InvalidEpisode
 from surefoot.evidence.counts import Counts
 
-Seen = tuple[float, ...]  # a first state; or an action, what it was paid, and the next state, as far as they are known
+Seen = tuple[
+    float, ...
+]  # a first state; or an action, what it was paid, and the next state, as far as they are known
 NOTHING: Seen = (math.nan,)  # nothing that is observed is equal to it
 
 
 class Mark:
-    """The mark of the episode under way, and the one way in for what comes out of it, for one thread at a time:
+    """The mark of the episode under way, and the one way in for what comes out of it, for one
+    thread at a time:
 
         with mark:
             ...  # take an outcome
 
-    Whatever is raised inside refuses it, and marks the counts, until the right one is given: no refusal can be written
-    without its mark. (A generator with `contextmanager` would make each step of a learner a tenth slower.)
+    Whatever is raised inside refuses it, and marks the counts, until the right one is given: no
+    refusal can be written without its mark. (A generator with `contextmanager` would make each step
+    of a learner a tenth slower.)
     """
 
     __slots__ = (
@@ -44,10 +49,14 @@ class Mark:
         """Mark these counts; no episode is under way."""
         self._counts, self._lock = counts, lock
         self._open = self._played = self._marked = self._several_starts = False
-        self._refused_at: int | None = None  # the step whose reward was refused: no other may be given in its place
+        self._refused_at: int | None = (
+            None  # the step whose reward was refused: no other may be given in its place
+        )
         self._before: list[Seen] = []  # what was seen of this very episode before it was rewound
         self._rewound = False  # was something of it seen, and is it still to be played again?
-        self._told: tuple[int, Seen] | None = None  # a step; its action, and the reward that was told first
+        self._told: tuple[int, Seen] | None = (
+            None  # a step; its action, and the reward that was told first
+        )
 
     def __enter__(self) -> None:
         self._lock.acquire()
@@ -61,34 +70,49 @@ class Mark:
         self._lock.release()
 
     def require_none(self) -> None:
-        """Refuse to begin an episode where one is missing in the counts, also one that a learner left under way."""
+        """Refuse to begin an episode where one is missing in the counts, also one that a learner
+        left under way.
+        """
         if self._counts.playing and not self._rewound:
             self._counts.playing, self._counts.refused = False, self._counts.refused + 1
             raise InvalidCounts(
-                "Another learner began an episode with these counts and did not end it. It is missing in them, whatever"
-                " came out of it: they are marked, and prove nothing any more. Go on with that learner, or with counts "
-                "that were saved before the episode."
+                "Another learner began an episode with these counts and did not end it. It is "
+                "missing in them, whatever came out of it: they are marked, and prove nothing any "
+                "more. Go on with that learner, or with counts that were saved before the episode."
             )
         self._counts.require_unselected()
 
     def begin(self, several_starts: bool) -> None:
-        """Have an episode under way. As long as nothing of it was played, nobody knows what comes out; but where it may
-        start in several states, the first one came out."""
-        self._open, self._played, self._marked, self._refused_at, self._told = True, False, False, None, None
+        """Have an episode under way. As long as nothing of it was played, nobody knows what comes
+        out; but where it may start in several states, the first one came out.
+        """
+        self._open, self._played, self._marked, self._refused_at, self._told = (
+            True,
+            False,
+            False,
+            None,
+            None,
+        )
         self._several_starts = several_starts
         if several_starts:
             self.play()
 
     def play(self) -> None:
-        """Know that something was seen, or an action was given: from now on somebody may know what comes out."""
+        """Know that something was seen, or an action was given: from now on somebody may know
+        what comes out.
+        """
         self._played = self._counts.playing = True
 
     def refuse_others(self, step: int) -> None:
-        """Keep the mark, whatever is given in place of what is refused at this step: to clip rewards changes data."""
+        """Keep the mark, whatever is given in place of what is refused at this step: to clip
+        rewards changes data.
+        """
         self._refused_at = step
 
     def tell(self, step: int, action: int, reward: object) -> None:
-        """Hold fast what a step was said to pay: where that is refused, no other reward may take its place."""
+        """Hold fast what a step was said to pay: where that is refused, no other reward may take
+        its place.
+        """
         paid = _as_told(reward)
         if paid is None:
             return
@@ -99,13 +123,15 @@ class Mark:
             self._put_on()
 
     def require_as_before(self, i: int, now: Seen) -> None:
-        """Refuse another outcome than the one that was seen before this very episode was rewound."""
+        """Refuse another outcome than the one that was seen before this very episode was
+        rewound.
+        """
         if i < len(self._before) and now[: len(self._before[i])] != self._before[i]:
             self.refuse_others(i - 1)
             raise InvalidEpisode(
-                f"This episode was rewound, to be played again, but after {i} steps it is another one now. To play "
-                "again until something else comes out selects the data: begin with new counts. What is rewound must "
-                "come out the same way, from the same seed."
+                f"This episode was rewound, to be played again, but after {i} steps it is another "
+                "one now. To play again until something else comes out selects the data: begin "
+                "with new counts. What is rewound must come out the same way, from the same seed."
             )
 
     def counted(self) -> None:
@@ -121,13 +147,18 @@ class Mark:
         self._close()
 
     def rewind(self, seen: list[Seen]) -> None:
-        """Drop the episode, of which this was seen, without a mark: this learner will play it again, and no other."""
+        """Drop the episode, of which this was seen, without a mark: this learner will play it
+        again, and no other.
+        """
         if self._open:
             known = seen
             if self._refused_at is not None:
                 known = [*seen[: self._refused_at + 1], NOTHING]
             elif self._told is not None and self._told[0] + 1 == len(seen):
-                known = [*seen, self._told[1]]  # a reward that was told, with an outcome that was refused
+                known = [
+                    *seen,
+                    self._told[1],
+                ]  # a reward that was told, with an outcome that was refused
             self._before = max(self._before, known, key=len)
             self._rewound |= self._several_starts or len(known) > 1
             self._take_off()
@@ -152,8 +183,9 @@ class Mark:
 
 
 def _as_told(reward: object) -> float | None:
-    """Return the number that was told, also where it was said as a text, as a truth value or in an array; None: there
-    is none. What cannot be read is no number that another one is equal to."""
+    """Return the number that was told, also where it was said as a text, as a truth value or in an
+    array; None: there is none. What cannot be read is no number that another one is equal to.
+    """
     alone = reward.item() if isinstance(reward, np.ndarray) and reward.size == 1 else reward
     try:
         return None if alone is None else float(alone)  # type: ignore[arg-type]

@@ -1,4 +1,6 @@
-"""Run: what happened when an agent played in a world. Exact totals over ALL episodes, and a thinned curve."""
+"""Run: what happened when an agent played in a world. Exact totals over ALL episodes, and a
+thinned curve.
+"""
 
 import math
 from collections.abc import Sequence
@@ -23,7 +25,9 @@ from surefoot.run.setup import Measured, RunSetup
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Curve(FrozenRecord):
-    """One point per bin of consecutive episodes (at most about 2,000): exact means, minima and shares, not samples."""
+    """One point per bin of consecutive episodes (at most about 2,000): exact means, minima and
+    shares, not samples.
+    """
 
     episode: Ints  # the first episode of each bin
     episodes: Ints  # how many episodes are in it
@@ -55,7 +59,9 @@ class Curve(FrozenRecord):
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Trace(FrozenRecord):
-    """What a plan made at each checkpoint would say: what the data of the episodes before it prove. (n,) each."""
+    """What a plan made at each checkpoint would say: what the data of the episodes before it
+    prove. (n,) each.
+    """
 
     episode: Ints  # episodes played before
     lower: Floats  # the value proved for the policy that would be played
@@ -64,7 +70,9 @@ class Trace(FrozenRecord):
     h: Ints
     candidates: Floats  # (n, number of candidates) their lower values, boldest first
 
-    def __init__(self, episode: Ints, lower: Floats, upper: Floats, rho: Floats, h: Ints, candidates: Floats) -> None:
+    def __init__(
+        self, episode: Ints, lower: Floats, upper: Floats, rho: Floats, h: Ints, candidates: Floats
+    ) -> None:
         """Make a record of these fields; arrays become read-only."""
         freeze(self, episode=episode, lower=lower, upper=upper, rho=rho, h=h, candidates=candidates)
 
@@ -74,18 +82,20 @@ class Trace(FrozenRecord):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(FrozenRecord):
-    """The account of one run. Values are exact expected returns in the true world, in the units of its rewards.
+    """The account of one run. Values are exact expected returns in the true world, in the units of
+    its rewards.
 
-    Where no true model is known (`learn` in an environment that does not show one) optimum, violations, regret and
-    min_value are None, and the curve shows observed returns.
+    Where no true model is known (`learn` in an environment that does not show one) optimum,
+    violations, regret and min_value are None, and the curve shows observed returns.
 
-    Episode numbers start at 0; what never happened is None. `promise` belongs beside every number shown: certified,
-    NOT CERTIFIED, or no floor promised.
+    Episode numbers start at 0; what never happened is None. `promise` belongs beside every number
+    shown: certified, NOT CERTIFIED, or no floor promised.
 
-    `knows_baseline_value`: was the agent given the baseline's value? `min_cumulative` is what the sum
-    of all episodes was above the floor at its lowest (with a budget: below the budget), which is what agents that keep
-    the sum promise (`in_sum`). Where an agent keeps costs within a `budget`, violations are of that, and `max_cost`,
-    `baseline_cost` are expected costs of an episode.
+    `knows_baseline_value`: was the agent given the baseline's value? `min_cumulative` is what the
+    sum of all episodes was above the floor at its lowest (with a budget: below the budget), which
+    is what agents that keep the sum promise (`in_sum`). Where an agent keeps costs within a
+    `budget`, violations are of that, and `max_cost`, `baseline_cost` are expected costs of an
+    episode.
     """
 
     agent: str  # the agent's name
@@ -93,7 +103,9 @@ class Run(FrozenRecord):
     episodes: int
     seed: object
     floor: float | None
-    optimum: float | None  # V*, where the true model is known; with a budget of cost, the best within it
+    optimum: (
+        float | None
+    )  # V*, where the true model is known; with a budget of cost, the best within it
     baseline: float | None  # V^{pi_b}, where the agent has a baseline
     violations: int | None  # episodes with value < floor - 1e-12 (of values rescaled to 0..H)
     regret: float | None  # sum over episodes of optimum - V^{pi_k}
@@ -106,20 +118,30 @@ class Run(FrozenRecord):
     counts: Counts  # the agent's state after the last episode
     seconds: float
     interrupted: bool  # stopped by Ctrl-C: `episodes` is what was played
-    mean_return: float | None = None  # mean observed return, where episodes were played in a live environment
+    mean_return: float | None = (
+        None  # mean observed return, where episodes were played in a live environment
+    )
     units: Units = Units()  # noqa: RUF009  (frozen) those of the rewards
-    # The smallest, over k, of the sum of V^{pi_j} - floor over j <= k. Where warm counts brought an account along, its
-    # episodes count as what was proved of them.
+    # The smallest, over k, of the sum of V^{pi_j} - floor over j <= k. Where warm counts brought an
+    # account along, its episodes count as what was proved of them.
     min_cumulative: float | None = None
     knows_baseline_value: bool = False  # was the agent given the baseline's value?
     in_sum: bool = False  # does it keep the sum of all episodes above the floor, and not each?
-    budget: float | None = None  # of an agent that keeps costs, not returns: then violations are of this budget
+    budget: float | None = (
+        None  # of an agent that keeps costs, not returns: then violations are of this budget
+    )
     baseline_cost: float | None = None
     max_cost: float | None = None  # the largest exact cost of a policy played
     trace: Trace | None = None  # where checkpoints were asked for
-    alarm: Alarm | Contradiction | None = None  # why an alarm was raised: the baseline alone was played from then on
-    relative_floor: BaselineFloor | None = None  # where the floor is measured from a value that nobody knows
-    history: History | None = None  # what was observed, where episodes were played in a live environment
+    alarm: Alarm | Contradiction | None = (
+        None  # why an alarm was raised: the baseline alone was played from then on
+    )
+    relative_floor: BaselineFloor | None = (
+        None  # where the floor is measured from a value that nobody knows
+    )
+    history: History | None = (
+        None  # what was observed, where episodes were played in a live environment
+    )
 
     @property
     def off_baseline(self) -> int | None:
@@ -129,26 +151,36 @@ class Run(FrozenRecord):
 
     @property
     def promise_in_words(self) -> str:
-        """The promise for people. Where the true model is known, so is whether its premise is true: it says that."""
+        """The promise for people. Where the true model is known, so is whether its premise is
+        true: it says that.
+        """
         return str(self.promise) if self.optimum is None else self.promise.where_premise_is_true()
 
     @property
     def promise_broken(self) -> bool:
         """Did the run do what it promised not to? False where violations are not known.
 
-        An agent that keeps the sum of all episodes may be below the floor in some of them: of it the sum is judged.
+        An agent that keeps the sum of all episodes may be below the floor in some of them: of it
+        the sum is judged.
         """
         if not self.promise.stands or self.violations is None:
             return False
         if self.in_sum:
             # What rounding adds up to over so many episodes is not a loss.
-            return self.min_cumulative is not None and self.min_cumulative < -VIOLATION_TOLERANCE * self.episodes
+            return (
+                self.min_cumulative is not None
+                and self.min_cumulative < -VIOLATION_TOLERANCE * self.episodes
+            )
         return self.violations > 0
 
     @property
     def mean_value(self) -> float:
         """Mean exact value per episode; without a true model, the mean observed return."""
-        return float(np.average(self.curve.mean, weights=self.curve.episodes)) if self.episodes else math.nan
+        return (
+            float(np.average(self.curve.mean, weights=self.curve.episodes))
+            if self.episodes
+            else math.nan
+        )
 
     def __repr__(self) -> str:
         floor = None if self.floor is None else self.units.amount(self.floor)
@@ -158,25 +190,36 @@ class Run(FrozenRecord):
             (
                 "no floor"
                 if self.relative_floor is None
-                else f"violations unknown of a floor of {self.relative_floor.text(self.units)}'s value"
+                else f"violations unknown of a floor of {self.relative_floor.text(self.units)}'s "
+                "value"
             )
             if floor is None
-            else f"{'unknown' if self.violations is None else self.violations} violations of {floor}"
+            else f"{'unknown' if self.violations is None else self.violations} violations of "
+            f"{floor}"
         )
         regret = "unknown" if self.regret is None else self.units.amount(self.regret)
         knows = ", knows the baseline's value" if self.knows_baseline_value else ""
         earned = ""
         if self.mean_return is not None and self.optimum is None:
             earned = f"{self.units.amount(float(f'{self.mean_return:.6g}'))} per episode, "
-        numbers = f"{self.episodes} episodes, {earned}{violations}, regret={regret}{self._unlike_table}"
+        numbers = (
+            f"{self.episodes} episodes, {earned}{violations}, regret={regret}{self._unlike_table}"
+        )
         footnote = f" ({self.promise.footnote})" if self.promise.footnote else ""
-        return f"Run({self._alarm_first}{self.agent}{knows}, {numbers}, {self.promise}{self.so_far}{footnote})"
+        return (
+            f"Run({self._alarm_first}{self.agent}{knows}, {numbers}, "
+            f"{self.promise}{self.so_far}{footnote})"
+        )
 
     @property
     def so_far(self) -> str:
         """What must be said beside a promise of which nothing was used yet; else nothing."""
         played = self.first_mixture is None and self.first_optimistic is None
-        return "; so far the baseline alone was played" if played and self.promise.kind == "certified" else ""
+        return (
+            "; so far the baseline alone was played"
+            if played and self.promise.kind == "certified"
+            else ""
+        )
 
     @property
     def _unlike_table(self) -> str:
@@ -188,13 +231,18 @@ class Run(FrozenRecord):
         if self.alarm is None:
             return ""
         follow = self.episodes - self.alarm.episodes
-        return f"{self.alarm} {follow:,} episode{'' if follow == 1 else 's'} followed, on the baseline alone. "
+        return (
+            f"{self.alarm} {follow:,} episode{'' if follow == 1 else 's'} followed, on the "
+            "baseline alone. "
+        )
 
 
 def add_episode(tally: "kernels.Tally", measured: Measured, plan: Plan, level: float) -> None:
     """Enter one planned episode. The kernel trusts its numbers, so they are checked here."""
     check_step(plan, len(tally.by_h) - 1)
-    kernels.add_episode(tally, measured.value, measured.kept, SOURCES.index(plan.source), plan.h, level)
+    kernels.add_episode(
+        tally, measured.value, measured.kept, SOURCES.index(plan.source), plan.h, level
+    )
 
 
 def check_step(plan: Plan, H: int) -> None:
@@ -212,7 +260,9 @@ def trace_of(plans: Sequence[tuple[int, Plan]]) -> Trace:
         upper=np.array([plan.upper for plan in made], dtype=np.float64),
         rho=np.array([plan.rho for plan in made], dtype=np.float64),
         h=np.array([plan.h for plan in made], dtype=np.int64),
-        candidates=np.array([plan.candidates for plan in made], dtype=np.float64).reshape(len(made), -1),
+        candidates=np.array([plan.candidates for plan in made], dtype=np.float64).reshape(
+            len(made), -1
+        ),
     )
 
 
@@ -229,7 +279,8 @@ def run_from(
     alarm: Alarm | Contradiction | None = None,
     history: History | None = None,
 ) -> Run:
-    """Close the account, in the user's units. Without an optimum there was no true model to measure by.
+    """Close the account, in the user's units. Without an optimum there was no true model to measure
+    by.
 
     `mean_return` is in the user's units, too.
     """
@@ -280,6 +331,8 @@ def run_from(
         max_cost=-float(tally.smallest[1]) if counted and costs is not None else None,
         trace=trace,
         alarm=alarm,
-        relative_floor=own if isinstance(own, BaselineFloor) and setup.floor_shown is None else None,
+        relative_floor=own
+        if isinstance(own, BaselineFloor) and setup.floor_shown is None
+        else None,
         history=history,
     )

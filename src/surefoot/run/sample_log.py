@@ -14,13 +14,18 @@ from surefoot.model.policy import check_policy
 from surefoot.worlds.tabular_mdp import TabularMDP
 
 
-def sample_log(world: TabularMDP, policy: ArrayLike, episodes: int, path: str | Path, seed: int = 0) -> Path:
-    """Write a log of so many episodes of this policy in this world, .parquet or .csv; return its path.
+def sample_log(
+    world: TabularMDP, policy: ArrayLike, episodes: int, path: str | Path, seed: int = 0
+) -> Path:
+    """Write a log of so many episodes of this policy in this world, .parquet or .csv; return its
+    path.
 
     Rewards are the world's, in the user's units. The same seed gives the same rows.
     """
     if not isinstance(world, TabularMDP):
-        raise InvalidSetting(f"world is a {type(world).__name__}, expected a TabularMDP, such as sf.world('offers').")
+        raise InvalidSetting(
+            f"world is a {type(world).__name__}, expected a TabularMDP, such as sf.world('offers')."
+        )
     pi = check_policy(policy, world.problem)
     n = require_integer("episodes", episodes, 1, InvalidSetting)
     rng = np.random.default_rng(require_integer("seed", seed, 0, InvalidSetting))
@@ -42,9 +47,16 @@ def sample_log(world: TabularMDP, policy: ArrayLike, episodes: int, path: str | 
     return write_log(path, columns)
 
 
-def draw_episodes(world: TabularMDP, pi: Floats, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Return states (n, H+1) and actions (n, H) of n episodes of pi, drawn step by step for all at once."""
-    states, actions = np.zeros((n, world.H + 1), dtype=np.int64), np.zeros((n, world.H), dtype=np.int64)
+def draw_episodes(
+    world: TabularMDP, pi: Floats, n: int, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """Return states (n, H+1) and actions (n, H) of n episodes of pi, drawn step by step for all
+    at once.
+    """
+    states, actions = (
+        np.zeros((n, world.H + 1), dtype=np.int64),
+        np.zeros((n, world.H), dtype=np.int64),
+    )
     states[:, 0] = _drawn(np.broadcast_to(world.start, (n, world.S)), rng)
     for h in range(world.H):
         s = states[:, h]

@@ -1,4 +1,6 @@
-"""A learner in one file, whole or not at all: counts, watch, what it saw of premises, and its place in its ledger."""
+"""A learner in one file, whole or not at all: counts, watch, what it saw of premises, and its
+place in its ledger.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -24,17 +26,21 @@ NEEDED = ("learner_of", "seed", "numbers", "after_end", "counts_n_sas")
 
 
 def save_learner(learner: Learner, path: str | Path) -> None:
-    """Write all that a learner has to remember between two episodes; `load_learner` goes on from it.
+    """Write all that a learner has to remember between two episodes; `load_learner` goes on from
+    it.
 
-    The file is written whole or not at all, and what it says of the ledger is on disk before: after a crash at any
-    moment the last file that was written, and the ledger, go on together.
+    The file is written whole or not at all, and what it says of the ledger is on disk before: after
+    a crash at any moment the last file that was written, and the ledger, go on together.
     """
     if not isinstance(learner, Learner):
         raise InvalidSetting(
-            f"Expected a learner, as sf.Learner(agent, seed) makes it, found {type(learner).__name__}."
+            "Expected a learner, as sf.Learner(agent, seed) makes it, found "
+            f"{type(learner).__name__}."
         )
     if learner.under_way:
-        raise InvalidEpisode("An episode is under way: nothing was saved. Call end() or abandon() first.")
+        raise InvalidEpisode(
+            "An episode is under way: nothing was saved. Call end() or abandon() first."
+        )
     given, after_end = learner.ends
     alpha = None if learner.watch is None else learner.watch.bet.alpha
     numbers = [learner.episodes, -1 if given is None else given]
@@ -49,18 +55,31 @@ def save_learner(learner: Learner, path: str | Path) -> None:
     counts = {f"counts_{name}": array for name, array in learner.counts.arrays().items()}
     watch: dict[str, Any] = {} if learner.watch is None else dict(learner.watch.arrays())
     write_arrays(
-        path, KIND, {**counts, **watch, **learner.premises.arrays(), **ledger_arrays(learner.ledger, path), **about}
+        path,
+        KIND,
+        {
+            **counts,
+            **watch,
+            **learner.premises.arrays(),
+            **ledger_arrays(learner.ledger, path),
+            **about,
+        },
     )
 
 
 def load_learner(
-    path: str | Path, agent: Agent, *, ledger: str | Path | None = None, on_alarm: OnAlarm | None = None
+    path: str | Path,
+    agent: Agent,
+    *,
+    ledger: str | Path | None = None,
+    on_alarm: OnAlarm | None = None,
 ) -> Learner:
-    """Return the learner that `save_learner` wrote, with the same seed, counts, watch and ledger: it acts as if it had
-    never stopped.
+    """Return the learner that `save_learner` wrote, with the same seed, counts, watch and ledger:
+    it acts as if it had never stopped.
 
-    The agent must be the one that it had. Plans that were written to the ledger after the file are removed: they are
-    made again. `ledger` says where the ledger is now, if it was moved without the file; `on_alarm` is as in `Learner`.
+    The agent must be the one that it had. Plans that were written to the ledger after the file are
+    removed: they are made again. `ledger` says where the ledger is now, if it was moved without the
+    file; `on_alarm` is as in `Learner`.
     """
     _, arrays = read_arrays(path, {KIND: NEEDED})
     damaged = f"{path}: its content is not as it was written: the file is damaged. Restore a copy."
@@ -69,22 +88,30 @@ def load_learner(
     if shapes != ((len(NUMBERS),), "i", (), "f") or seed is None or numbers[0] < 0:
         raise InvalidFile(damaged)
     watched = "watch_about" in arrays
-    alpha = float(arrays["watch_about"][0]) if watched and arrays["watch_about"].shape == (4,) else None
+    alpha = (
+        float(arrays["watch_about"][0]) if watched and arrays["watch_about"].shape == (4,) else None
+    )
     identity = _identity(agent, seed, alpha)
     if identity is None or str(arrays["learner_of"]) != identity.fingerprint:
         raise InvalidFile(
-            f"{path} belongs to another learner: the agent, its problem, floor, delta or settings differ. Give the "
-            "agent that it was saved with."
+            f"{path} belongs to another learner: the agent, its problem, floor, delta or settings "
+            "differ. Give the agent that it was saved with."
         )
     episodes, given = numbers.tolist()
     try:
-        mine = {name.removeprefix("counts_"): array for name, array in arrays.items() if name.startswith("counts_")}
+        mine = {
+            name.removeprefix("counts_"): array
+            for name, array in arrays.items()
+            if name.startswith("counts_")
+        }
         counts = Counts.from_arrays(path, mine)
     except InvalidCounts as reason:
         raise InvalidFile(f"{damaged} ({reason})") from None
     watch = None
     if alpha is not None:
-        watch = Watchdog(alpha).on(agent).restored(path, *(arrays.get(n, np.zeros(0)) for n in WATCH))
+        watch = (
+            Watchdog(alpha).on(agent).restored(path, *(arrays.get(n, np.zeros(0)) for n in WATCH))
+        )
     known = remembered(path, arrays)
     written = None
     if ledger is not None or known is not None:
@@ -111,7 +138,9 @@ def _seed(text: str) -> int | None:
 
 
 def _identity(agent: Agent, seed: int, alpha: float | None) -> RunIdentity | None:
-    """Return all that decides how a learner goes on, its counts aside; None: no watchdog has this alpha."""
+    """Return all that decides how a learner goes on, its counts aside; None: no watchdog has
+    this alpha.
+    """
     mine = adapted(agent)
     none = Counts.zeros(mine.problem, mine.pooled)
     try:

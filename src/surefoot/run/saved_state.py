@@ -1,4 +1,6 @@
-"""The saved state of `learn`: what a run must remember, the file it is in, and by what a file is recognised."""
+"""The saved state of `learn`: what a run must remember, the file it is in, and by what a file is
+recognised.
+"""
 
 import math
 import time
@@ -24,9 +26,24 @@ from surefoot.evidence.fitting import check_counts
 from surefoot.run.kept_ledger import Remembered, ledger_arrays, remembered
 
 SAVE_SECONDS = 30.0
-CURVE = ("bin_sum", "bin_min", "bin_below", "bin_source", "bin_h")  # of these, the bins that are in use
+CURVE = (
+    "bin_sum",
+    "bin_min",
+    "bin_below",
+    "bin_source",
+    "bin_h",
+)  # of these, the bins that are in use
 TALLY = ("totals", "by_h", "smallest", "surplus", *CURVE)
-NEEDED = (*TALLY, "counts_n_sas", "counts_n_start", "counts_baseline_returns", "counts_H", "earned", "width", "run")
+NEEDED = (
+    *TALLY,
+    "counts_n_sas",
+    "counts_n_start",
+    "counts_baseline_returns",
+    "counts_H",
+    "earned",
+    "width",
+    "run",
+)
 
 
 @dataclass(frozen=True)
@@ -45,16 +62,22 @@ class RunIdentity:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of all but the number of episodes, which is in every saved file: a run may go on."""
+        """A digest of all but the number of episodes, which is in every saved file: a run may go
+        on.
+        """
         inside = getattr(self.agent, "learner", None)
-        shares = [one.replan_share for one in (self.agent, inside) if isinstance(one, CountingAgent)]
+        shares = [
+            one.replan_share for one in (self.agent, inside) if isinstance(one, CountingAgent)
+        ]
         begun = self.counts.arrays(claims=False)
         who = [self.agent.settings, _said(self.agent.as_given), shares, self.watchdog]
         return digest([self.environment, who, self.floor, self.seed, begun, self.dynamics])
 
 
 def _said(agent: object) -> str | None:
-    """Return what a user's own agent says of itself, where it has words of its own: its settings are not known here."""
+    """Return what a user's own agent says of itself, where it has words of its own: its settings
+    are not known here.
+    """
     words = type(agent).__repr__
     ours = words is object.__repr__ or str(getattr(words, "__module__", "")).startswith("surefoot.")
     return None if ours else repr(agent)
@@ -77,31 +100,43 @@ class State:
     def save(self, path: str | Path, run: str) -> None:
         """Write the file, complete or not at all."""
         bins = math.ceil(self.tally.done / self.tally.width)
-        arrays = {name: getattr(self.tally, name)[: bins if name in CURVE else None] for name in TALLY}
+        arrays = {
+            name: getattr(self.tally, name)[: bins if name in CURVE else None] for name in TALLY
+        }
         about = {"width": np.int64(self.tally.width), "earned": self.earned, "run": run}
-        # What the counts are evidence about is what the run is about: its fingerprint says that of them.
-        counts = {f"counts_{name}": array for name, array in self.counts.arrays(claims=False).items()}
+        # What the counts are evidence about is what the run is about: its fingerprint says that of
+        # them.
+        counts = {
+            f"counts_{name}": array for name, array in self.counts.arrays(claims=False).items()
+        }
         watch = {} if self.watch is None else self.watch.arrays()
         kept = ledger_arrays(self.ledger, path)  # on disk before the state that remembers it
         beside = {**watch, **self.premises.arrays(), **self.history.arrays(), **kept, **about}
         write_arrays(path, "learning", {**arrays, **counts, **beside})
 
     def load(self, path: str | Path, run: RunIdentity) -> "State":
-        """Return the state in this file, if it is of the same run; this one is the state before the first episode."""
+        """Return the state in this file, if it is of the same run; this one is the state before
+        the first episode.
+        """
         _, arrays = read_arrays(path, {"learning": NEEDED})
         if str(arrays["run"]) != run.fingerprint:
             raise InvalidFile(
-                f"{path} belongs to another run: the agent, its problem, the environment, the seed or the watchdog "
-                f"differ. Resume with what it was begun with, or choose another file."
+                f"{path} belongs to another run: the agent, its problem, the environment, the seed "
+                "or the watchdog differ. Resume with what it was begun with, or choose another "
+                "file."
             )
         tally = self._tally_from(path, arrays)
         problem, done, before = run.agent.problem, tally.done, self.counts.episodes
         if done > run.episodes:
             raise InvalidFile(
-                f"{path} holds {done:,} episodes, found episodes={run.episodes:,}. A run goes on, never back: resume "
-                f"with {done:,} or more."
+                f"{path} holds {done:,} episodes, found episodes={run.episodes:,}. A run goes on, "
+                f"never back: resume with {done:,} or more."
             )
-        kept = {name.removeprefix("counts_"): array for name, array in arrays.items() if name.startswith("counts_")}
+        kept = {
+            name.removeprefix("counts_"): array
+            for name, array in arrays.items()
+            if name.startswith("counts_")
+        }
         try:
             counts = Counts.from_arrays(path, kept)
             counts.origin, counts.ranges = self.counts.origin, self.counts.ranges
@@ -116,17 +151,31 @@ class State:
             both.append((counts.planned, counts.planned.episodes))
         fit = (_are_of(some, episodes, before) for some, episodes in both)
         if not 0 <= done <= run.episodes or not all(fit):
-            raise InvalidFile(f"{path}: its counts are not those of {done} episodes: the file is damaged.")
+            raise InvalidFile(
+                f"{path}: its counts are not those of {done} episodes: the file is damaged."
+            )
         earned = arrays["earned"]
         if earned.shape != () or earned.dtype != np.float64 or not np.isfinite(earned):
-            raise InvalidFile(f"{path}: earned is not one finite number: the file is damaged. Restore a copy.")
+            raise InvalidFile(
+                f"{path}: earned is not one finite number: the file is damaged. Restore a copy."
+            )
         watch = None if self.watch is None else _watch_from(self.watch, path, arrays, done)
         try:
             history = Groups.from_arrays(arrays, done)
         except ValueError as reason:
-            raise InvalidFile(f"{path}: its history is damaged ({reason}). Restore a copy.") from None
+            raise InvalidFile(
+                f"{path}: its history is damaged ({reason}). Restore a copy."
+            ) from None
         premises = Premises.of(run.agent, counts).restored(path, arrays)
-        return State(counts, tally, premises, float(earned), watch, history, remembered=remembered(path, arrays))
+        return State(
+            counts,
+            tally,
+            premises,
+            float(earned),
+            watch,
+            history,
+            remembered=remembered(path, arrays),
+        )
 
     def _tally_from(self, path: str | Path, arrays: dict[str, AnyArray]) -> "kernels.Tally":
         """Return the tally in this file."""
@@ -146,7 +195,9 @@ class State:
 
 
 def _are_of(counts: Counts, episodes: int, before: int) -> bool:
-    """Can these counts be of so many episodes, of which those `before` may have come without their first states?"""
+    """Can these counts be of so many episodes, of which those `before` may have come without
+    their first states?
+    """
     H, starts = counts.H, int(counts.n_start.sum())
     counted = H - 1 if counts.shared else H  # steps of which the next state is counted
     by_baseline, earned = (int(number) for number in counts.baseline_returns)
@@ -165,12 +216,16 @@ def _watch_from(fresh: Watch, path: str | Path, arrays: dict[str, AnyArray], don
     nothing = np.zeros(0)
     watch = fresh.restored(path, *(arrays.get(name, nothing) for name in fresh.arrays()))
     if watch.episodes > done or not (watch.alarmed or watch.episodes == done):
-        raise InvalidFile(f"{path}: its watchdog has not seen {done} episodes: the file is damaged.")
+        raise InvalidFile(
+            f"{path}: its watchdog has not seen {done} episodes: the file is damaged."
+        )
     return watch
 
 
 class StateFile:
-    """The file that the state of a run is saved in, now and then; or no file, where none is asked for."""
+    """The file that the state of a run is saved in, now and then; or no file, where none is
+    asked for.
+    """
 
     def __init__(self, path: str | Path | None, run: RunIdentity) -> None:
         """Save this run there."""
@@ -186,7 +241,8 @@ class StateFile:
             return fresh
         if not resume:
             raise InvalidFile(
-                f"{self.path} exists. Continue it with resume=True, or choose another file: nothing is overwritten."
+                f"{self.path} exists. Continue it with resume=True, or choose another file: "
+                "nothing is overwritten."
             )
         return fresh.load(self.path, self.run)
 

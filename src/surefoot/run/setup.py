@@ -1,4 +1,6 @@
-"""What a run is about, checked: the agent, its world, what violations are counted against, and what is promised."""
+"""What a run is about, checked: the agent, its world, what violations are counted against, and
+what is promised.
+"""
 
 import math
 import warnings
@@ -32,7 +34,9 @@ Seed = int | np.random.SeedSequence
 
 
 class Measured(NamedTuple):
-    """The exact value of a policy, and what is held against the floor: the same, or minus its expected cost."""
+    """The exact value of a policy, and what is held against the floor: the same, or minus its
+    expected cost.
+    """
 
     value: float
     kept: float
@@ -74,7 +78,9 @@ class RunSetup:
         """Measure a policy in the true world."""
         assert self.world is not None
         value = value_of(self.world, policy)
-        return Measured(value, value if self.costs is None else -cost_of(self.world, policy, self.costs.cost))
+        return Measured(
+            value, value if self.costs is None else -cost_of(self.world, policy, self.costs.cost)
+        )
 
 
 def new_tally(setup: RunSetup, counts: Counts, episodes: int) -> "kernels.Tally":
@@ -90,13 +96,17 @@ def new_tally(setup: RunSetup, counts: Counts, episodes: int) -> "kernels.Tally"
 
 
 def check_setup(world: TabularMDP, agent: Agent, episodes: int, floor: float | None) -> RunSetup:
-    """Check what a public function was given, and warn of a baseline that is below the floor, or above the budget."""
+    """Check what a public function was given, and warn of a baseline that is below the floor, or
+    above the budget.
+    """
     optimum = rescaled_solve(world).value  # which refuses what is not a world
     mine = adapted(agent)
     K = require_integer("episodes", episodes, 1, InvalidSetting)
     H = world.problem.H
     if K > MOST_STEPS // H:
-        raise InvalidSetting(f"episodes is {K}, expected at most {MOST_STEPS // H}, where sums of rewards end.")
+        raise InvalidSetting(
+            f"episodes is {K}, expected at most {MOST_STEPS // H}, where sums of rewards end."
+        )
     check_same_problem(world, mine)
     baseline = value_of(world, mine.pi_b) if mine.plays_baseline else None
     own = mine.floor_value(baseline)
@@ -124,11 +134,15 @@ def check_setup_without_model(agent: CountingAgent, episodes: int, floor: float 
     level = own if floor is None else agent.problem.level(floor)
     promise = agent.promise_for(level, own)
     shown = _shown(agent, level, floor)
-    return RunSetup(agent, K, level, shown, promise, agent.problem.units, agent.knows_baseline_value)
+    return RunSetup(
+        agent, K, level, shown, promise, agent.problem.units, agent.knows_baseline_value
+    )
 
 
 def _shown(agent: CountingAgent, level: float | None, floor: float | None) -> float | None:
-    """Return a floor in the user's units: as it was given to the call, or to the agent; a relative one as it is."""
+    """Return a floor in the user's units: as it was given to the call, or to the agent; a
+    relative one as it is.
+    """
     given = agent.floor if floor is None else floor
     if given is None or level is None:
         return None
@@ -136,7 +150,9 @@ def _shown(agent: CountingAgent, level: float | None, floor: float | None) -> fl
 
 
 def _with_premise(setup: RunSetup, own: float | None) -> RunSetup:
-    """Compare the baseline's true value with the floors, and with what the user asserts; `own` is the agent's floor."""
+    """Compare the baseline's true value with the floors, and with what the user asserts; `own`
+    is the agent's floor.
+    """
     world, baseline, optimum, promise = setup.world, setup.baseline, setup.optimum, setup.promise
     shown = setup.units.to_user
     if world is None or baseline is None or optimum is None:
@@ -150,8 +166,8 @@ def _with_premise(setup: RunSetup, own: float | None) -> RunSetup:
                 else "Lower the floor, or find a better baseline."
             )
             _warn(
-                f"The baseline is worth {worth}, below the floor of {asked}: the promise presumes a baseline above it, "
-                f"and episodes on the baseline will violate it. {advice}"
+                f"The baseline is worth {worth}, below the floor of {asked}: the promise presumes "
+                f"a baseline above it, and episodes on the baseline will violate it. {advice}"
             )
             if at_stake == own:
                 promise = promise.with_false_premise(f"the baseline is worth {worth}")
@@ -159,8 +175,8 @@ def _with_premise(setup: RunSetup, own: float | None) -> RunSetup:
     if asserted is not None and baseline < world.problem.level(asserted) - VIOLATION_TOLERANCE:
         claimed, worth = f"{asserted:.6g}", f"{shown(baseline):.6g}"
         _warn(
-            f"The user asserts that the baseline is worth at least {claimed}, but it is worth {worth}: what rests on "
-            "that is not safe."
+            f"The user asserts that the baseline is worth at least {claimed}, but it is worth "
+            f"{worth}: what rests on that is not safe."
         )
         promise = promise.with_false_premise(f"the baseline is worth {worth}")
     return replace(setup, promise=promise)
@@ -175,12 +191,14 @@ def _with_costs(setup: RunSetup) -> RunSetup:
     within = constrained_optimum(world, costs.budget, costs.cost)
     if baseline_cost > costs.budget + VIOLATION_TOLERANCE:
         _warn(
-            f"The baseline costs {baseline_cost:.6g}, above the budget of {costs.budget:.6g}: the promise presumes "
-            "a baseline within it. Raise the budget, or find a cheaper baseline."
+            f"The baseline costs {baseline_cost:.6g}, above the budget of {costs.budget:.6g}: the "
+            "promise presumes a baseline within it. Raise the budget, or find a cheaper baseline."
         )
         promise = promise.with_false_premise(f"the baseline costs {baseline_cost:.6g}")
     optimum = setup.units.from_user(within.value) if within.feasible else setup.optimum
-    return replace(setup, promise=promise, costs=costs, baseline_cost=baseline_cost, optimum=optimum)
+    return replace(
+        setup, promise=promise, costs=costs, baseline_cost=baseline_cost, optimum=optimum
+    )
 
 
 def _warn(text: str) -> None:
@@ -189,30 +207,46 @@ def _warn(text: str) -> None:
 
 
 def check_same_problem(world: TabularMDP, agent: CountingAgent) -> None:
-    """Refuse an agent that plans for other sizes, other rewards or another start: its bounds would not hold here.
+    """Refuse an agent that plans for other sizes, other rewards or another start: its bounds would
+    not hold here.
 
-    It may know less than the world's own problem tells, and it may know which transitions are possible.
+    It may know less than the world's own problem tells, and it may know which transitions are
+    possible.
     """
     mine, its = world.problem, agent.problem
     if (mine.H, mine.S, mine.A) != (its.H, its.S, its.A):
-        raise InvalidModel(f"The agent is for {its}, the world is {world}. Build the agent from world.problem.")
+        raise InvalidModel(
+            f"The agent is for {its}, the world is {world}. Build the agent from world.problem."
+        )
     if its.start is not None and not np.array_equal(its.start, world.start):
-        raise InvalidModel(f"The agent is for {its}, which starts elsewhere than {world}. Use world.problem.")
+        raise InvalidModel(
+            f"The agent is for {its}, which starts elsewhere than {world}. Use world.problem."
+        )
     unknown = np.broadcast_to(its.unknown, its.r_rescaled.shape)
     if its.pays_by_next:
         same = mine.pays_by_next and alike(*(one.arguments()["r_next"] for one in (mine, its)))
     else:  # means, which may have been rounded on the way
-        same = np.allclose(its.r_rescaled[~unknown], world.r_rescaled[~unknown], rtol=0.0, atol=1e-12)
+        same = np.allclose(
+            its.r_rescaled[~unknown], world.r_rescaled[~unknown], rtol=0.0, atol=1e-12
+        )
     if not same:
-        raise InvalidModel("The agent knows other rewards than the world pays. Build the agent from world.problem.")
+        raise InvalidModel(
+            "The agent knows other rewards than the world pays. Build the agent from world.problem."
+        )
     if its.knows_support and world.outside(its) is not None:
-        raise InvalidModel("The agent's support excludes transitions that happen in this world: its mask is false.")
+        raise InvalidModel(
+            "The agent's support excludes transitions that happen in this world: its mask is false."
+        )
     if agent.pooled and (np.ptp(world.r_rescaled, axis=0) > 1e-12)[unknown.any(axis=0)].any():
         raise InvalidModel(
-            "The agent pools rewards that it does not know over steps, but in this world they depend on the step."
+            "The agent pools rewards that it does not know over steps, but in this world they "
+            "depend on the step."
         )
     if agent.pooled and not mine.stationary:
-        raise InvalidModel("The agent pools its counts over steps, but the dynamics of this world depend on the step.")
+        raise InvalidModel(
+            "The agent pools its counts over steps, but the dynamics of this world depend on the "
+            "step."
+        )
 
 
 def check_seed(seed: Seed) -> Seed:
@@ -221,7 +255,8 @@ def check_seed(seed: Seed) -> Seed:
         return seed
     if isinstance(seed, np.random.Generator):
         raise InvalidSetting(
-            "seed is a Generator, expected an integer >= 0 or a SeedSequence: a run starts from a seed."
+            "seed is a Generator, expected an integer >= 0 or a SeedSequence: a run starts from a "
+            "seed."
         )
     return require_integer("seed", seed, 0, InvalidSetting)
 
@@ -231,7 +266,11 @@ def check_checkpoints(checkpoints: Iterable[int], episodes: int) -> tuple[int, .
     try:
         given = {require_integer("a checkpoint", k, 1, InvalidSetting) for k in checkpoints}
     except TypeError:
-        raise InvalidSetting(f"checkpoints is {checkpoints!r}, expected numbers of episodes.") from None
+        raise InvalidSetting(
+            f"checkpoints is {checkpoints!r}, expected numbers of episodes."
+        ) from None
     if given and max(given) > episodes:
-        raise InvalidSetting(f"A checkpoint is at {max(given)}, expected at most the {episodes} episodes of the run.")
+        raise InvalidSetting(
+            f"A checkpoint is at {max(given)}, expected at most the {episodes} episodes of the run."
+        )
     return tuple(sorted(given))

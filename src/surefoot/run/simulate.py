@@ -30,22 +30,28 @@ def simulate(
 ) -> Run:
     """Play `episodes` episodes and keep the account.
 
-    `counts` starts the agent warm (they are copied): those of an earlier run, or of a log, on the conditions that
-    `Counts.from_log` states. It then draws other numbers than a run that starts cold with the same seed.
+    `counts` starts the agent warm (they are copied): those of an earlier run, or of a log, on the
+    conditions that `Counts.from_log` states. It then draws other numbers than a run that starts
+    cold with the same seed.
 
-    `floor` counts violations of another floor than the agent's own (for which there is then no promise), or of any
-    floor for an agent without one. Values are exact, not sampled. Whole blocks of episodes that share a plan are drawn
-    at once, with the law of `simulate_reference` but other bits. An agent with `replan=0` plans before every episode:
-    the StepMix family in compiled code, others in Python; to the same last bit as `simulate_reference`.
+    `floor` counts violations of another floor than the agent's own (for which there is then no
+    promise), or of any floor for an agent without one. Values are exact, not sampled. Whole blocks
+    of episodes that share a plan are drawn at once, with the law of `simulate_reference` but other
+    bits. An agent with `replan=0` plans before every episode: the StepMix family in compiled code,
+    others in Python; to the same last bit as `simulate_reference`.
 
-    `checkpoints` are numbers of episodes: what a plan made after so many would say goes into `run.trace` (at
-    the end of the block that they are in), and changes nothing in the run. `ledger` is a new file for every plan, which
-    `check_ledger` re-derives; plans are then made one by one in Python: the same bits, more slowly. Ctrl-C is handled
-    about ten times a second, between episodes, and ends the run: what was played is returned, with `run.interrupted`. A
-    second one, after the first was handled, is Python's own, and so is one while compiling, before the first episode.
+    `checkpoints` are numbers of episodes: what a plan made after so many would say goes into
+    `run.trace` (at the end of the block that they are in), and changes nothing in the run. `ledger`
+    is a new file for every plan, which `check_ledger` re-derives; plans are then made one by one in
+    Python: the same bits, more slowly. Ctrl-C is handled about ten times a second, between
+    episodes, and ends the run: what was played is returned, with `run.interrupted`. A second one,
+    after the first was handled, is Python's own, and so is one while compiling, before the first
+    episode.
     """
     setup = check_setup(world, agent, episodes, floor)
-    return _simulate(setup, loop_for(setup.agent, ledger), seed, counts, progress, checkpoints, ledger)
+    return _simulate(
+        setup, loop_for(setup.agent, ledger), seed, counts, progress, checkpoints, ledger
+    )
 
 
 def simulate_reference(
@@ -74,10 +80,11 @@ def simulate_many(
     counts: Counts | None = None,
     progress: bool | None = None,
 ) -> list[Run]:
-    """`simulate` once per seed, in `jobs` threads (-1: one per core; the compiled loop leaves the interpreter free).
+    """`simulate` once per seed, in `jobs` threads (-1: one per core; the compiled loop leaves the
+    interpreter free).
 
-    The number of jobs changes nothing but the time: run i depends on seeds[i] alone. After Ctrl-C the runs that had
-    begun are returned.
+    The number of jobs changes nothing but the time: run i depends on seeds[i] alone. After Ctrl-C
+    the runs that had begun are returned.
     """
     import joblib
 
@@ -87,10 +94,13 @@ def simulate_many(
     try:
         checked = [check_seed(seed) for seed in seeds]
     except TypeError:
-        raise InvalidSetting(f"seeds is {seeds!r}, expected several seeds, such as range(10).") from None
+        raise InvalidSetting(
+            f"seeds is {seeds!r}, expected several seeds, such as range(10)."
+        ) from None
     done, name = [0] * len(checked), f"{setup.agent.name}, {len(checked)} runs"
     setup.agent.starting_counts(counts, setup.episodes)  # counts that do not fit are refused once
-    # Threads, whatever back end a caller has configured: runs share the world's arrays and one handler of Ctrl-C.
+    # Threads, whatever back end a caller has configured: runs share the world's arrays and one
+    # handler of Ctrl-C.
     parallel = joblib.Parallel(n_jobs=jobs, require="sharedmem")
     with ctrl_c() as stop, progress_bar(name, setup.episodes * len(checked), progress) as report:
 
@@ -124,7 +134,9 @@ def _simulate(
         _new_ledger(ledger, setup) as written,
     ):
         checked = check_seed(seed)
-        context = RunContext.begin(setup, checked, counts, check_checkpoints(checkpoints, setup.episodes), written)
+        context = RunContext.begin(
+            setup, checked, counts, check_checkpoints(checkpoints, setup.episodes), written
+        )
         return _run(context, loop, checked, report, stop)
 
 
@@ -158,4 +170,6 @@ def _run(context: RunContext, loop: Loop, seed: Seed, report: Report, stop: Stop
 
 def _new_ledger(path: str | Path | None, setup: RunSetup) -> AbstractContextManager[Ledger | None]:
     """Return a new ledger for the plans of this agent, if one is asked for."""
-    return nullcontext() if path is None else Ledger(path, require_floor_agent(setup.agent.as_given))
+    return (
+        nullcontext() if path is None else Ledger(path, require_floor_agent(setup.agent.as_given))
+    )

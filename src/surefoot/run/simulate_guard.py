@@ -1,4 +1,6 @@
-"""simulate_guard: a guard over policies whose returns have a known distribution, in compiled code."""
+"""simulate_guard: a guard over policies whose returns have a known distribution, in compiled
+code.
+"""
 
 import math
 import time
@@ -36,10 +38,11 @@ from surefoot.guard.state import Columns, PolicyRecord, Proved, Tickets
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """The true distribution of a policy's return: values with their probabilities, in the user's units.
+    """The true distribution of a policy's return: values with their probabilities, in the user's
+    units.
 
-    Each value has a delay (how many more episodes begin before it is reported) and a probability of being lost: so
-    failures may be late, or never reported, which successes are not.
+    Each value has a delay (how many more episodes begin before it is reported) and a probability of
+    being lost: so failures may be late, or never reported, which successes are not.
     """
 
     returns: Floats
@@ -48,21 +51,39 @@ class Outcomes:
     lost: Floats
 
     def __init__(
-        self, returns: ArrayLike, probabilities: ArrayLike, *, delays: ArrayLike = 0, lost: ArrayLike = 0.0
+        self,
+        returns: ArrayLike,
+        probabilities: ArrayLike,
+        *,
+        delays: ArrayLike = 0,
+        lost: ArrayLike = 0.0,
     ) -> None:
-        """Give one number for each value, or one delay and one probability of loss for all of them."""
-        values, weights = (np.atleast_1d(as_floats("Outcomes", x, InvalidModel)) for x in (returns, probabilities))
+        """Give one number for each value, or one delay and one probability of loss for all of
+        them.
+        """
+        values, weights = (
+            np.atleast_1d(as_floats("Outcomes", x, InvalidModel)) for x in (returns, probabilities)
+        )
         if values.ndim != 1 or values.shape != weights.shape or not len(values):
-            raise InvalidModel(f"There are {values.shape} returns and {weights.shape} probabilities, expected as many.")
+            raise InvalidModel(
+                f"There are {values.shape} returns and {weights.shape} probabilities, expected as "
+                "many."
+            )
         require_finite("returns", values, InvalidModel)
         require_distributions("probabilities", weights, "a distribution over returns", InvalidModel)
         late, gone = (
-            np.atleast_1d(as_floats(name, x, InvalidModel)) for name, x in (("delays", delays), ("lost", lost))
+            np.atleast_1d(as_floats(name, x, InvalidModel))
+            for name, x in (("delays", delays), ("lost", lost))
         )
         for name, given in (("delays", late), ("lost", gone)):
             if given.shape not in ((1,), values.shape):
-                raise InvalidModel(f"{name} has shape {given.shape}, expected one number, or one for each return.")
-        if not ((late >= 0) & (late == np.floor(late)) & (late < 2**40)).all() or not ((gone >= 0) & (gone <= 1)).all():
+                raise InvalidModel(
+                    f"{name} has shape {given.shape}, expected one number, or one for each return."
+                )
+        if (
+            not ((late >= 0) & (late == np.floor(late)) & (late < 2**40)).all()
+            or not ((gone >= 0) & (gone <= 1)).all()
+        ):
             raise InvalidModel("delays must be whole numbers >= 0, lost must be probabilities.")
         freeze(
             self,
@@ -74,15 +95,21 @@ class Outcomes:
 
     @classmethod
     def coin(cls, p: float, *, delays: ArrayLike = 0, lost: ArrayLike = 0.0) -> "Outcomes":
-        """Return outcomes 0 and 1, the latter with probability p. Delays and losses are those of 0 and of 1."""
+        """Return outcomes 0 and 1, the latter with probability p. Delays and losses are those of
+        0 and of 1.
+        """
         return cls([0.0, 1.0], [1.0 - p, p], delays=delays, lost=lost)
 
     @classmethod
     def beta(cls, mean: float, sd: float) -> "Outcomes":
-        """Return a Beta distribution with this mean and standard deviation, at 1,000 values between 0 and 1."""
+        """Return a Beta distribution with this mean and standard deviation, at 1,000 values
+        between 0 and 1.
+        """
         size = mean * (1.0 - mean) / sd**2 - 1.0
         if not (0.0 < mean < 1.0 and sd > 0.0 and size > 0.0):
-            raise InvalidModel(f"No Beta distribution has mean {mean:g} and standard deviation {sd:g}.")
+            raise InvalidModel(
+                f"No Beta distribution has mean {mean:g} and standard deviation {sd:g}."
+            )
         x = (np.arange(1000) + 0.5) / 1000
         log_p = (mean * size - 1.0) * np.log(x) + ((1.0 - mean) * size - 1.0) * np.log1p(-x)
         p = np.exp(log_p - log_p.max())
@@ -107,7 +134,9 @@ class GuardRun:
     worst: float  # the lowest coin-averaged value
     played: dict[str, int]  # episodes of each policy
     adopted: dict[str, int | None]  # the first episode in which a candidate has all of the coin
-    withdrawn: dict[str, tuple[int, int] | None]  # the episode in which it was withdrawn, and its own until then
+    withdrawn: dict[
+        str, tuple[int, int] | None
+    ]  # the episode in which it was withdrawn, and its own until then
     changes: Ints  # (R,) the episodes at which shares of the coin changed
     shares: Floats  # (R, P) the shares from then on
     seconds: float = 0.0
@@ -134,7 +163,10 @@ class GuardRun:
         return int(self.changes[found[0]]) if len(found) else None
 
     def __repr__(self) -> str:
-        return f"GuardRun({self.episodes:,} episodes, {self.violations:,} below the floor, played {self.played})"
+        return (
+            f"GuardRun({self.episodes:,} episodes, {self.violations:,} below the floor, played "
+            f"{self.played})"
+        )
 
 
 def simulate_guard(
@@ -149,35 +181,57 @@ def simulate_guard(
 ) -> GuardRun:
     """Play `episodes` episodes under a guard with known distributions of returns.
 
-    `logged` returns of the baseline are drawn before the first episode. `admitted` says before which episode a
-    candidate is admitted (0 where nothing is said), in the order of `candidates`. Plans are in force as
-    `guard.next_plan` says; each episode draws three uniform numbers: the coin, the return, and whether it is lost.
+    `logged` returns of the baseline are drawn before the first episode. `admitted` says before
+    which episode a candidate is admitted (0 where nothing is said), in the order of `candidates`.
+    Plans are in force as `guard.next_plan` says; each episode draws three uniform numbers: the
+    coin, the return, and whether it is lost.
     """
     started = time.perf_counter()
     require_guard(guard)
     require_mapping("admitted", admitted, "the episodes by candidate, such as {'ppo': 100}")
-    laws = {BASELINE: baseline, **(candidates if isinstance(candidates, Mapping) else {"candidate": candidates})}
+    laws = {
+        BASELINE: baseline,
+        **(candidates if isinstance(candidates, Mapping) else {"candidate": candidates}),
+    }
     N = require_integer("episodes", episodes, 1, InvalidSetting)
     require_size("The tickets", (N, 8), InvalidSetting)
     for name, law in laws.items():
         if not isinstance(law, Outcomes):
-            raise InvalidSetting(f"{name} is {told(law)}, expected sf.Outcomes(returns, probabilities).")
-    before = [0, *(require_integer("admitted", (admitted or {}).get(name, 0), 0, InvalidSetting) for name in laws)][1:]
+            raise InvalidSetting(
+                f"{name} is {told(law)}, expected sf.Outcomes(returns, probabilities)."
+            )
+    before = [
+        0,
+        *(
+            require_integer("admitted", (admitted or {}).get(name, 0), 0, InvalidSetting)
+            for name in laws
+        ),
+    ][1:]
     if before != sorted(before) or before[0] or set(admitted or {}) - set(list(laws)[1:]):
         raise InvalidSetting("admitted must name candidates, in the order in which they are given.")
     rng = np.random.default_rng(require_integer("seed", seed, 0, InvalidSetting))
     rule = _rule(guard, len(laws))
     truth = _laws(guard, list(laws.values()), rule)
     if not rule.relative and truth.value[0] < truth.floor:
-        warnings.warn("The baseline is below the floor: the premise of the promise is false.", FloorAboveBaseline, 2)
-    require_size("The logged returns", (require_integer("logged", logged, 0, InvalidSetting),), InvalidSetting)
+        warnings.warn(
+            "The baseline is below the floor: the premise of the promise is false.",
+            FloorAboveBaseline,
+            2,
+        )
+    require_size(
+        "The logged returns",
+        (require_integer("logged", logged, 0, InvalidSetting),),
+        InvalidSetting,
+    )
     past = _drawn(baseline, logged, rng)
     begun = guard.begin(logged=past, run=f"simulated, seed {seed}")
     P, rows = len(laws), len(laws) * (1000 + 260 * math.ceil(math.log(N + 2)))
     tickets = kernels.empty_tickets(N, P)
     tickets.settled[0], tickets.heard[0] = begun.policies[0].settled, begun.policies[0].heard
     reports = kernels.Reports(*(np.full(n, -1, dtype=np.int64) for n in (N + 1, N, N)))
-    loop = kernels.GuardLoop(np.array(before), np.zeros(P, dtype=np.int64), np.full(P, -1, dtype=np.int64), np.zeros(P))
+    loop = kernels.GuardLoop(
+        np.array(before), np.zeros(P, dtype=np.int64), np.full(P, -1, dtype=np.int64), np.zeros(P)
+    )
     account = kernels.GuardAccount(
         np.zeros(3, dtype=np.int64),
         np.zeros(P, dtype=np.int64),
@@ -191,7 +245,9 @@ def simulate_guard(
     places, hints = np.zeros((2, PLACES), dtype=np.int64), np.zeros((P, 2))
     scratch = kernels.GuardScratch(np.zeros(P), np.zeros(P), np.zeros((P, 2)), none, places, hints)
     uniforms = kernels.uniforms_from(rng)
-    kernels.run_guard(kernels.portfolio_from(), rule, truth, tickets, reports, loop, scratch, account, uniforms)
+    kernels.run_guard(
+        kernels.portfolio_from(), rule, truth, tickets, reports, loop, scratch, account, uniforms
+    )
     state = _state(guard, begun, laws, tickets, reports, loop, scratch, account)
     values = {name: law.mean for name, law in laws.items()}
     floor = float(guard.rule.level(Fraction(values[BASELINE])))
@@ -233,7 +289,9 @@ def _rule(guard: Guard, P: int) -> Any:
 
 
 def _laws(guard: Guard, laws: list[Outcomes], rule: Any) -> Any:
-    """Return the distributions as the kernel reads them; refuse returns outside the guard's range."""
+    """Return the distributions as the kernel reads them; refuse returns outside the guard's
+    range.
+    """
     V = max(len(law.returns) for law in laws)
     cumulative, lost = np.ones((len(laws), V)), np.zeros((len(laws), V))
     code, delay = (np.zeros((len(laws), V), dtype=np.int64) for _ in range(2))
@@ -241,9 +299,14 @@ def _laws(guard: Guard, laws: list[Outcomes], rule: Any) -> Any:
         n = len(law.returns)
         bad = law.returns[guard.range.outside(law.returns)]
         if len(bad):
-            raise InvalidModel(f"A return is {bad[0]:g}, outside the guard's range {guard.low:g} to {guard.high:g}.")
+            raise InvalidModel(
+                f"A return is {bad[0]:g}, outside the guard's range {guard.low:g} to "
+                f"{guard.high:g}."
+            )
         cumulative[p, : n - 1] = np.cumsum(law.probabilities)[:-1]
-        code[p, :n] = [code_of(x, guard.low, guard.high) for x in guard.range.clipped(law.returns).tolist()]
+        code[p, :n] = [
+            code_of(x, guard.low, guard.high) for x in guard.range.clipped(law.returns).tolist()
+        ]
         delay[p, :n], lost[p, :n] = law.delays, law.lost
     span = guard.high - guard.low
     value = np.array([(law.mean - guard.low) / span + rule.zero for law in laws])
@@ -283,6 +346,10 @@ def _state(
         proved = (Proved(float(scratch.proved[p, i]), int(scratch.sizes[p, i])) for i in range(2))
         reason = BELOW if gone >= 0 else ""
         withdrawn = gone if gone >= 0 else None
-        records.append(PolicyRecord(name, None, int(loop.admitted[p]), withdrawn, reason, *numbers, *proved))
+        records.append(
+            PolicyRecord(name, None, int(loop.admitted[p]), withdrawn, reason, *numbers, *proved)
+        )
     columns = Columns(tickets.policy, tickets.code, returns, np.zeros(len(returns), dtype=np.int64))
-    return GuardState(guard.fingerprint, tuple(records), Tickets.of(columns), begun.logged, run=begun.run)
+    return GuardState(
+        guard.fingerprint, tuple(records), Tickets.of(columns), begun.logged, run=begun.run
+    )

@@ -1,5 +1,6 @@
-"""The random numbers of live episodes: of (seed, episode, step) alone, under a key that nothing else has
-(`base/coins.py`)."""
+"""The random numbers of live episodes: of (seed, episode, step) alone, under a key that nothing
+else has (`base/coins.py`).
+"""
 
 from typing import Any
 
@@ -10,19 +11,25 @@ from surefoot.errors import InvalidCounts
 from surefoot.evidence.counts import Counts
 from surefoot.evidence.tables import STREAM
 
-PLANNING, COIN, FIRST_ACTION = 0, 1, 2  # the step at which a number is drawn; the action of step h: FIRST_ACTION + h
+PLANNING, COIN, FIRST_ACTION = (
+    0,
+    1,
+    2,
+)  # the step at which a number is drawn; the action of step h: FIRST_ACTION + h
 
 
 class CounterStream:
     """numpy's Philox4x64-10 under a key of our own, with the counter (block, step, episode, 0).
 
-    A generator is for one purpose: use it before the next one is asked for.
-    Every step has 2^64 blocks to itself, so how many numbers were drawn before, in which order, and by which process
+    A generator is for one purpose: use it before the next one is asked for. Every step has 2^64
+    blocks to itself, so how many numbers were drawn before, in which order, and by which process
     changes nothing.
     """
 
     def __init__(self, seed: int) -> None:
-        """Make the key: the first 128 bits of SHA-256 of the stream's name and the seed, both as text."""
+        """Make the key: the first 128 bits of SHA-256 of the stream's name and the seed, both as
+        text.
+        """
         self._key = key_of(f"{STREAM}, seed {seed:x}")
         self._bits = np.random.Philox(key=self._key)
         self._rng = np.random.Generator(self._bits)
@@ -33,7 +40,9 @@ class CounterStream:
         self._episode = 0
 
     def at(self, episode: int, step: int) -> np.random.Generator:
-        """Return the generator of this step, at its first number. It is the same object every time."""
+        """Return the generator of this step, at its first number. It is the same object every
+        time.
+        """
         self._counter[1] = step
         self._counter[2] = episode
         self._bits.state = self._start
@@ -44,7 +53,9 @@ class CounterStream:
         self._episode = episode
 
     def planning(self, episode: int) -> np.random.Generator:
-        """Return what an explorer draws from before this episode. It may keep it: the object is a new one."""
+        """Return what an explorer draws from before this episode. It may keep it: the object is
+        a new one.
+        """
         counter = np.array([0, PLANNING, episode, 0], dtype=np.uint64)
         return np.random.Generator(np.random.Philox(counter=counter, key=self._key))
 
@@ -61,7 +72,7 @@ def stream_of(counts: Counts, seed: int) -> CounterStream:
     """Return the stream with which a learner goes on from these counts, which remember its name."""
     if counts.stream != STREAM:
         raise InvalidCounts(
-            f"These counts belong to a learner that draws from {counts.stream!r}, expected {STREAM!r}. Are they of a "
-            "later version? Update surefoot to go on with them."
+            f"These counts belong to a learner that draws from {counts.stream!r}, expected "
+            f"{STREAM!r}. Are they of a later version? Update surefoot to go on with them."
         )
     return CounterStream(seed)

@@ -1,4 +1,6 @@
-"""Pictures of runs. matplotlib is imported when the first one is drawn, and no global style is touched."""
+"""Pictures of runs. matplotlib is imported when the first one is drawn, and no global style is
+touched.
+"""
 
 import os
 import warnings
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 
 LINE, LINE_OF_TWO = 85, 70  # characters below axes, alone and beside another
 FORMATS = (".png", ".svg", ".pdf")
-# Okabe and Ito: safe for colour blindness, in an order in which neighbours differ most. Line styles and markers say the
-# same without colour; all differ from those of floor, baseline and optimum.
+# Okabe and Ito: safe for colour blindness, in an order in which neighbours differ most. Line styles
+# and markers say the same without colour; all differ from those of floor, baseline and optimum.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7")
 GREY = "#666666"
 Line = str | tuple[float, tuple[float, ...]]
@@ -41,10 +43,15 @@ LONGEST = 40  # characters of a name in a legend
 
 
 def require_target(path: str | Path) -> Path:
-    """Return the path of a picture: its ending says what to write, and its folder is made if it does not exist."""
+    """Return the path of a picture: its ending says what to write, and its folder is made if it
+    does not exist.
+    """
     target = as_path(path)
     if target.suffix.lower() not in FORMATS:
-        raise InvalidSetting(f"{target} ends in {target.suffix or 'nothing'!r}, expected one of {', '.join(FORMATS)}.")
+        raise InvalidSetting(
+            f"{target} ends in {target.suffix or 'nothing'!r}, expected one of "
+            f"{', '.join(FORMATS)}."
+        )
     with system_errors_told(path):
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.is_dir() or not os.access(target.parent, os.W_OK):
@@ -65,8 +72,8 @@ def new_figure(width: float, height: float) -> "Figure":
 def finished(figure: "Figure", target: Path | None = None) -> "Figure":
     """Return the figure without frames, and write it to the target, if there is one.
 
-    What people wrote is text: a dollar in a name begins no formula. The only formulas are 10^3 and so on along
-    logarithmic axes.
+    What people wrote is text: a dollar in a name begins no formula. The only formulas are 10^3 and
+    so on along logarithmic axes.
     """
     from matplotlib.legend import Legend
     from matplotlib.text import Text
@@ -108,25 +115,36 @@ def heading(lines: Sequence[str], width: int) -> str:
 
 
 def in_legend(name: str) -> str:
-    """Return a name as a legend takes it: in one short line. Matplotlib leaves out labels that begin with _."""
+    """Return a name as a legend takes it: in one short line. Matplotlib leaves out labels that
+    begin with _.
+    """
     text = shortened(printable(name), LONGEST)
     return f" {text}" if text.startswith("_") else text
 
 
-def plot_returns(runs: Run | Sequence[Run], path: str | Path | None = None, title: str = "") -> "Figure":
-    """Draw the expected return per episode of each run, with floor, baseline and optimum; violations in the legend.
+def plot_returns(
+    runs: Run | Sequence[Run], path: str | Path | None = None, title: str = ""
+) -> "Figure":
+    """Draw the expected return per episode of each run, with floor, baseline and optimum;
+    violations in the legend.
 
-    All runs must be of one world and one floor. The promise of each is written below; if one of them is not certified,
-    the title says so.
+    All runs must be of one world and one floor. The promise of each is written below; if one of
+    them is not certified, the title says so.
     """
     several = [runs] if isinstance(runs, Run) else runs
     if not isinstance(several, Sequence) or not all(isinstance(run, Run) for run in several):
-        raise InvalidSetting(f"Expected a run, or a list of runs, as sf.simulate returns them, found {told(runs)}.")
+        raise InvalidSetting(
+            f"Expected a run, or a list of runs, as sf.simulate returns them, found {told(runs)}."
+        )
     return _drawn([("", list(several))], path, title)
 
 
-def plot_sides(sides: Sequence[tuple[str, Sequence[Run]]], path: str | Path | None = None, title: str = "") -> "Figure":
-    """Draw `plot_returns` for several groups of runs in one world, each with a title and its own axis of episodes."""
+def plot_sides(
+    sides: Sequence[tuple[str, Sequence[Run]]], path: str | Path | None = None, title: str = ""
+) -> "Figure":
+    """Draw `plot_returns` for several groups of runs in one world, each with a title and its own
+    axis of episodes.
+    """
     return _drawn([(name, list(runs)) for name, runs in sides], path, title)
 
 
@@ -136,11 +154,19 @@ def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: s
     if not everyone or not all(runs for _, runs in sides):
         raise InvalidSetting("There is no run to draw. Give at least one.")
     for run in everyone:
-        if (run.optimum, run.floor, run.budget) != (everyone[0].optimum, everyone[0].floor, everyone[0].budget):
-            mine, its = (f"{one.agent} with {_limit_of(one)}, optimum {one.optimum}" for one in (everyone[0], run))
+        if (run.optimum, run.floor, run.budget) != (
+            everyone[0].optimum,
+            everyone[0].floor,
+            everyone[0].budget,
+        ):
+            mine, its = (
+                f"{one.agent} with {_limit_of(one)}, optimum {one.optimum}"
+                for one in (everyone[0], run)
+            )
             raise InvalidSetting(
-                f"The runs are of different worlds or floors: {mine}; {its}. Draw those in separate figures; to hold "
-                "an agent without a floor against one, give simulate(..., floor=...)."
+                f"The runs are of different worlds or floors: {mine}; {its}. Draw those in "
+                "separate figures; to hold an agent without a floor against one, give "
+                "simulate(..., floor=...)."
             )
     figure = new_figure(8.2 if len(sides) == 1 else 11.5, 4.6)
     columns = figure.subplots(1, len(sides), sharey=True, squeeze=False)[0]
@@ -148,7 +174,9 @@ def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: s
         _draw(axes, runs, name)
     known = everyone[0].optimum is not None
     unit = everyone[0].units.name
-    columns[0].set_ylabel(f"{'expected' if known else 'observed'} return per episode{f' ({unit})' if unit else ''}")
+    columns[0].set_ylabel(
+        f"{'expected' if known else 'observed'} return per episode{f' ({unit})' if unit else ''}"
+    )
     lines = [title] if title else []
     if any(run.promise.kind == "not certified" for run in everyone):
         lines.append("NOT CERTIFIED")
@@ -163,7 +191,9 @@ def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: s
 
 
 def plot_waiting(waiting: Waiting, path: str | Path | None = None, title: str = "") -> "Figure":
-    """Draw forecast waiting times against the floor and against delta: off the baseline, and fully optimistic."""
+    """Draw forecast waiting times against the floor and against delta: off the baseline, and
+    fully optimistic.
+    """
     target, known = None if path is None else require_target(path), waiting.forecast
     figure = new_figure(10.0, 4.2)
     left, right = figure.subplots(1, 2, sharey=True)
@@ -178,13 +208,17 @@ def plot_waiting(waiting: Waiting, path: str | Path | None = None, title: str = 
         ):
             points = [(x, getattr(outlook, what)) for x, outlook in rows]
             shown = [(x, max(k, 1)) for x, k in points if k is not None]
-            axes.plot(*zip(*shown, strict=True), "o-", color=colour, ms=3.5, label=label) if shown else None
+            axes.plot(
+                *zip(*shown, strict=True), "o-", color=colour, ms=3.5, label=label
+            ) if shown else None
         axes.axvline(here, color=GREY, ls="--", lw=1.0, label=f"now {here:.4g}")
         axes.set_xlabel(name, fontsize=9)
         axes.set_yscale("log")
         axes.legend(fontsize=8)
     right.set_xscale("log")
-    left.axvline(known.baseline, color=GREY, ls="-.", lw=1.0, label=f"baseline {known.baseline:.4g}")
+    left.axvline(
+        known.baseline, color=GREY, ls="-.", lw=1.0, label=f"baseline {known.baseline:.4g}"
+    )
     left.legend(fontsize=8)
     left.set_ylabel("episodes, as forecast")
     above = title or f"{known.agent}, {known.grounds}: how long until ..."
@@ -201,11 +235,19 @@ def plot_ramp(ramp: RampForecast, path: str | Path | None = None, unit: str = ""
         shown = [(value, found[i]) for value, found in ramp.rows if found[i] is not None]
         over = len(ramp.goals) - 1 - i  # stages that are reached at once: thinner, above
         if shown:
-            (line,) = axes.plot(*zip(*shown, strict=True), "o-", color=COLOURS[i % len(COLOURS)], label=f"{goal:.0%}")
+            (line,) = axes.plot(
+                *zip(*shown, strict=True),
+                "o-",
+                color=COLOURS[i % len(COLOURS)],
+                label=f"{goal:.0%}",
+            )
             line.set(markersize=3.5 + 1.5 * over, linewidth=1.5 + 1.0 * over)
     for value, name, style in ((ramp.floor, "floor", "--"), (ramp.baseline, "baseline", "-.")):
         axes.axvline(value, color=GREY, ls=style, lw=1.0, label=f"{name} {value:.4g}")
-    axes.set_xlabel(f"true value of the candidate ({unit})" if unit else "true value of the candidate", fontsize=9)
+    axes.set_xlabel(
+        f"true value of the candidate ({unit})" if unit else "true value of the candidate",
+        fontsize=9,
+    )
     axes.set_ylabel("episodes to each stage, as forecast")
     axes.set_yscale("symlog", linthresh=1.0)  # 0 has a place: a stage may be reached at once
     axes.set_ylim(bottom=-0.1)
@@ -239,7 +281,8 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
     lines = [(optimum, best, ":"), (baseline, "baseline", "-."), (floor, "floor", "--")]
     for i, run in enumerate(runs):
         known = ", knows V^b" if run.knows_baseline_value else ""
-        # A bin is drawn at its middle: the means of unequal first and last bins then stand where they belong.
+        # A bin is drawn at its middle: the means of unequal first and last bins then stand where
+        # they belong.
         middle = run.curve.episode + run.curve.episodes / 2
         axes.plot(
             middle,
@@ -259,7 +302,11 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
         promises.setdefault(run.promise_in_words, {})[run.agent] = None
     lines_of_text = (f"{', '.join(names)}: {promise}" for promise, names in promises.items())
     # Broken by hand: a line wider than the axes would leave the picture on both sides.
-    broken = [line for text in lines_of_text for line in wrap(printable(text), LINE if not title else LINE_OF_TWO)]
+    broken = [
+        line
+        for text in lines_of_text
+        for line in wrap(printable(text), LINE if not title else LINE_OF_TWO)
+    ]
     axes.set_xlabel("episode\n\n" + "\n".join(broken), fontsize=8 if not title else 7)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_xlim(0, max(run.episodes for run in runs))

@@ -22,7 +22,16 @@ from surefoot.model.units import Units
 from surefoot.run.guard_env import GuardedRun
 from surefoot.run.run import Run
 from surefoot.run.simulate_guard import GuardRun
-from surefoot.show.figures import COLOURS, GREY, LINE, finished, heading, in_legend, new_figure, require_target
+from surefoot.show.figures import (
+    COLOURS,
+    GREY,
+    LINE,
+    finished,
+    heading,
+    in_legend,
+    new_figure,
+    require_target,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +40,9 @@ if TYPE_CHECKING:
 MOST_GROUPS = 60
 FEWEST = 20  # episodes of a group, where there are as many
 NORMAL = 1.96  # standard errors on either side: about 95 %
-RULE_OF_THREE = 3.0  # what never happened in n episodes has a probability of at most 3/n, about 95 % sure
+RULE_OF_THREE = (
+    3.0  # what never happened in n episodes has a probability of at most 3/n, about 95 % sure
+)
 BASELINE_COLOUR, ALARM_COLOUR, LOWER_COLOUR = "#BBBBBB", COLOURS[1], COLOURS[2]
 SHARE_COLOURS = (BASELINE_COLOUR, COLOURS[3], COLOURS[4], COLOURS[5], COLOURS[2], COLOURS[0])
 HATCHES = ("", "///", "", "...", "\\\\\\", "xx")
@@ -41,7 +52,9 @@ TRUSTED = "while the plan is trusted"
 
 
 class Sample(NamedTuple):
-    """Groups of returns: how many, their means, the sums of squared differences from them, the lowest, the highest."""
+    """Groups of returns: how many, their means, the sums of squared differences from them, the
+    lowest, the highest.
+    """
 
     n: Ints
     mean: Floats
@@ -52,7 +65,9 @@ class Sample(NamedTuple):
     @classmethod
     def of(cls, values: Floats) -> "Sample":
         """Return a group for each value, without any where it is nan."""
-        return cls((~np.isnan(values)).astype(np.int64), values, np.zeros(len(values)), values, values)
+        return cls(
+            (~np.isnan(values)).astype(np.int64), values, np.zeros(len(values)), values, values
+        )
 
     def merged(self, starts: Ints) -> "Sample":
         """Return fewer groups: each of those from one of these places up to the next."""
@@ -65,20 +80,25 @@ class Sample(NamedTuple):
 
     def _gathered(self, gather: Callable[[np.ufunc, AnyArray], AnyArray]) -> "Sample":
         seen = self.n > 0
-        about = float(self.mean[seen].mean()) if seen.any() else 0.0  # so that no large numbers are subtracted
+        about = (
+            float(self.mean[seen].mean()) if seen.any() else 0.0
+        )  # so that no large numbers are subtracted
         apart = np.where(seen, self.mean - about, 0.0)
         n = gather(np.add, self.n)
         mean = gather(np.add, self.n * apart) / np.maximum(n, 1)
-        squares = gather(np.add, np.where(seen, self.squares + self.n * apart**2, 0.0)) - n * mean**2
+        squares = (
+            gather(np.add, np.where(seen, self.squares + self.n * apart**2, 0.0)) - n * mean**2
+        )
         low, high = gather(np.fmin, self.low), gather(np.fmax, self.high)
         return Sample(n, np.where(n > 0, about + mean, np.nan), np.maximum(squares, 0.0), low, high)
 
     @property
     def band(self) -> tuple[Floats, Floats]:
-        """About 95 % for each mean: 1.96 standard errors from the spread within the group, on either side.
+        """About 95 % for each mean: 1.96 standard errors from the spread within the group, on
+        either side.
 
-        Where all returns of a group are the same, but not all of the run, that would be nothing: there it is by the
-        rule of three how far a return that was not seen could move the mean.
+        Where all returns of a group are the same, but not all of the run, that would be nothing:
+        there it is by the rule of three how far a return that was not seen could move the mean.
         """
         n = np.maximum(self.n, 1)
         half = NORMAL * np.sqrt(self.squares / np.maximum(n - 1, 1) / n)
@@ -90,7 +110,9 @@ class Sample(NamedTuple):
 
 
 class Course(NamedTuple):
-    """What is drawn of a run: a row for each group of consecutive episodes. Values are in the user's units."""
+    """What is drawn of a run: a row for each group of consecutive episodes. Values are in the
+    user's units.
+    """
 
     first: Ints  # the first episode of each group
     size: Ints  # how many episodes it has
@@ -123,27 +145,35 @@ class Scene(NamedTuple):
     course: Course
     lower: list[Lower]
     levels: list[tuple[float | None, str, str]]  # value, name, style of a horizontal line
-    firsts: list[tuple[int | None, str, str]]  # after so many episodes one of these was first: its name, its colour
+    firsts: list[
+        tuple[int | None, str, str]
+    ]  # after so many episodes one of these was first: its name, its colour
     alarm: int | None  # after so many episodes
     notes: list[str]
     unit: str
     warnings: list[str]
-    relative: BaselineFloor | None = None  # a floor that is measured from a value of the baseline that nobody knows
+    relative: BaselineFloor | None = (
+        None  # a floor that is measured from a value of the baseline that nobody knows
+    )
 
 
-def plot_run(run: Run | GuardedRun | GuardRun, path: str | Path | None = None, title: str = "") -> "Figure":
-    """Draw what a run earned: of `learn` or `guard_env` the mean returns of groups of equally many episodes.
+def plot_run(
+    run: Run | GuardedRun | GuardRun, path: str | Path | None = None, title: str = ""
+) -> "Figure":
+    """Draw what a run earned: of `learn` or `guard_env` the mean returns of groups of equally many
+    episodes.
 
-    With them are the floor, the baseline (exact where the true model is known, else the mean of its own episodes so
-    far), the lower value of the plans that were played, who played, when that changed, and an alarm. The band is the
-    sampling error of each mean, about 95 % for one group at a time; it is no certificate. Of `simulate` and
-    `simulate_guard` the same picture shows what they know. Values are in the user's units.
+    With them are the floor, the baseline (exact where the true model is known, else the mean of its
+    own episodes so far), the lower value of the plans that were played, who played, when that
+    changed, and an alarm. The band is the sampling error of each mean, about 95 % for one group at
+    a time; it is no certificate. Of `simulate` and `simulate_guard` the same picture shows what
+    they know. Values are in the user's units.
     """
     target = None if path is None else require_target(path)
     if not isinstance(run, Run | GuardedRun | GuardRun):
         raise InvalidSetting(
-            f"Expected a run, as sf.learn, sf.simulate, sf.guard_env or sf.simulate_guard returns it, found "
-            f"{type(run).__name__}."
+            "Expected a run, as sf.learn, sf.simulate, sf.guard_env or sf.simulate_guard returns "
+            f"it, found {type(run).__name__}."
         )
     if run.episodes == 0:
         raise InvalidSetting("The run has no episode: there is nothing to draw.")
@@ -172,10 +202,24 @@ def _draw_values(axes: "Axes", scene: Scene) -> None:
         reach += [low, high]
         if len(x) > 1:
             axes.fill_between(
-                x, low, high, color=COLOURS[0], alpha=0.2, lw=0, zorder=4, label="its sampling error (95 %)"
+                x,
+                low,
+                high,
+                color=COLOURS[0],
+                alpha=0.2,
+                lw=0,
+                zorder=4,
+                label="its sampling error (95 %)",
             )
         else:
-            axes.errorbar(x, shown.mean, [shown.mean - low, high - shown.mean], color=COLOURS[0], capsize=4, zorder=4)
+            axes.errorbar(
+                x,
+                shown.mean,
+                [shown.mean - low, high - shown.mean],
+                color=COLOURS[0],
+                capsize=4,
+                zorder=4,
+            )
     if course.baseline is not None:
         reach += _draw_baseline(axes, course, scene)
     for i, line in enumerate(scene.lower):
@@ -186,10 +230,19 @@ def _draw_values(axes: "Axes", scene: Scene) -> None:
             reach.append(np.array([value]))
     for k, name, colour in scene.firsts:
         if k is not None:
-            axes.axvline(k, color=colour, ls=(0, (1.2, 1.2)), lw=1.4, zorder=1, label=f"first {name} after {k:,}")
+            axes.axvline(
+                k,
+                color=colour,
+                ls=(0, (1.2, 1.2)),
+                lw=1.4,
+                zorder=1,
+                label=f"first {name} after {k:,}",
+            )
     last = int(course.first[-1] + course.size[-1])
     if scene.alarm is not None:
-        axes.axvline(scene.alarm, color=ALARM_COLOUR, lw=2.0, zorder=6, label=f"ALARM after {scene.alarm:,}")
+        axes.axvline(
+            scene.alarm, color=ALARM_COLOUR, lw=2.0, zorder=6, label=f"ALARM after {scene.alarm:,}"
+        )
         axes.axvspan(scene.alarm, last, color=ALARM_COLOUR, alpha=0.07, lw=0, zorder=0)
     found = np.concatenate([values[np.isfinite(values)] for values in reach])
     least, most = float(found.min()), float(found.max())
@@ -199,8 +252,9 @@ def _draw_values(axes: "Axes", scene: Scene) -> None:
 
 
 def _draw_baseline(axes: "Axes", course: Course, scene: Scene) -> list[Floats]:
-    """Draw the mean of the baseline's own returns up to each group, from the first in which it played, and a floor that
-    is measured from it."""
+    """Draw the mean of the baseline's own returns up to each group, from the first in which it
+    played, and a floor that is measured from it.
+    """
     assert course.baseline is not None
     mean = course.baseline.so_far
     played = mean.n > 0
@@ -209,11 +263,17 @@ def _draw_baseline(axes: "Axes", course: Course, scene: Scene) -> list[Floats]:
     label = f"baseline, mean of its\n{int(mean.n[-1]):,} episodes so far: {mean.mean[-1]:.4g}"
     axes.plot(x, mean.mean[played], color=GREY, ls="-.", lw=1.2, zorder=3, label=label)
     axes.fill_between(x, low, high, color=GREY, alpha=0.15, lw=0, zorder=2)
-    late = mean.n[played] >= FEWEST  # the band of the first few is wide, and need not be seen as a whole
+    late = (
+        mean.n[played] >= FEWEST
+    )  # the band of the first few is wide, and need not be seen as a whole
     reach = [mean.mean[played], low[late], high[late]]
     if scene.relative is not None:
         floor = np.array([scene.relative.below(float(value)) for value in mean.mean[played]])
-        label = f"floor, {scene.relative.text(Units(name=scene.unit))}:\nabout {floor[-1]:.4g}, by that mean"
+        label = (
+            f"floor, {scene.relative.text(Units(name=scene.unit))}:\nabout {floor[-1]:.4g}, "
+            f"by "
+            "that mean"
+        )
         axes.plot(x, floor, color=GREY, ls="--", lw=1.2, zorder=2, label=label)
         reach.append(floor)
     return reach
@@ -223,15 +283,29 @@ def _draw_lower(axes: "Axes", line: Lower, i: int) -> Floats:
     """Draw lower values, solid where they are certified; return what must be seen of them."""
     colour = LOWER_COLOUR if i == 0 else SHARE_COLOURS[i % len(SHARE_COLOURS)]
     seen = np.where(line.certified, line.value, np.nan)
-    before = np.where(line.certified & np.roll(line.certified, 1), np.nan, line.value)  # up to where it is certified
+    before = np.where(
+        line.certified & np.roll(line.certified, 1), np.nan, line.value
+    )  # up to where it is certified
     name = f"{in_legend(line.name)}: " if line.name else ""
     if np.isfinite(seen).any():
         label = f"{name}certified lower value"
-        axes.plot(line.episode, seen, color=colour, lw=1.8, ls="-", marker=".", ms=3, zorder=5, label=label)
+        axes.plot(
+            line.episode,
+            seen,
+            color=colour,
+            lw=1.8,
+            ls="-",
+            marker=".",
+            ms=3,
+            zorder=5,
+            label=label,
+        )
     if (~line.certified & np.isfinite(line.value)).any():
         start = line.value[np.isfinite(line.value)][0]
         label = f"{name}lower value, {line.other}\n(begins at {start:.4g})"
-        axes.plot(line.episode, before, color=colour, lw=1.4, ls=(0, (1.2, 1.0)), zorder=4, label=label)
+        axes.plot(
+            line.episode, before, color=colour, lw=1.4, ls=(0, (1.2, 1.0)), zorder=4, label=label
+        )
     known = line.value[np.isfinite(line.value)]
     return np.array([known[-1]]) if known.size else np.zeros(0)
 
@@ -270,10 +344,11 @@ def _draw_players(axes: "Axes", scene: Scene) -> None:
 
 
 def group_starts(width: Ints) -> Ints:
-    """Return where groups begin that are drawn: at most 60, of at least 20 episodes each where there are as many.
+    """Return where groups begin that are drawn: at most 60, of at least 20 episodes each where
+    there are as many.
 
-    `width` are the episodes of the groups that are kept. All have equally many but the last, which has half as many at
-    least.
+    `width` are the episodes of the groups that are kept. All have equally many but the last, which
+    has half as many at least.
     """
     episodes, size = int(width.sum()), int(width[0])
     wanted = max(FEWEST, -(-episodes // MOST_GROUPS))
@@ -285,29 +360,47 @@ def group_starts(width: Ints) -> Ints:
 
 
 BAND = (
-    "Bands: 1.96 standard errors on either side of a mean, from the spread of its returns (where all are the same: the "
-    "rule of three). That is about 95 % for one mean at a time, and no certificate."
+    "Bands: 1.96 standard errors on either side of a mean, from the spread of its returns (where "
+    "all are the same: the rule of three). That is about 95 % for one mean at a time, and no "
+    "certificate."
 )
 
 
 def _scene_of_agent(run: Run) -> Scene:
-    course, lower = _simulated(run) if run.history is None or not len(run.history) else _observed(run, run.history)
+    course, lower = (
+        _simulated(run)
+        if run.history is None or not len(run.history)
+        else _observed(run, run.history)
+    )
     alarm = None if run.alarm is None else run.alarm.episodes
     if run.promise.scope is None:
         lower = [line._replace(other="no floor is promised") for line in lower]
     elif run.in_sum:
         lower = [line._replace(other="certified in the sum alone") for line in lower]
     mean = run.mean_value if run.mean_return is None else run.mean_return
-    earned = f"{run.units.amount(float(f'{mean:.4g}'))} per episode {'on average' if run.history else 'expected'}"
-    notes = [f"{run.agent}: {run.promise_in_words}{run.so_far}", *filter(None, [run.promise.footnote])]
+    earned = (
+        f"{run.units.amount(float(f'{mean:.4g}'))} per episode "
+        f"{'on average' if run.history else 'expected'}"
+    )
+    notes = [
+        f"{run.agent}: {run.promise_in_words}{run.so_far}",
+        *filter(None, [run.promise.footnote]),
+    ]
     if run.relative_floor is not None:
         notes.append(_of_relative(run.relative_floor, course.baseline, run.units.name))
-        notes.append("Lower values may be below it: a policy is proved against the baseline, and not by them.")
+        notes.append(
+            "Lower values may be below it: a policy is proved against the baseline, and not by "
+            "them."
+        )
     return Scene(
         heading=f"{run.agent}, {run.episodes:,} episodes: {earned}",
         course=course,
         lower=lower,
-        levels=[(run.optimum, "optimum", ":"), (run.baseline, "baseline (exact)", "-."), (run.floor, "floor", "--")],
+        levels=[
+            (run.optimum, "optimum", ":"),
+            (run.baseline, "baseline (exact)", "-."),
+            (run.floor, "floor", "--"),
+        ],
         firsts=[
             (run.first_mixture, "mixture", SHARE_COLOURS[1]),
             (run.first_optimistic, "optimistic episode", SHARE_COLOURS[2]),
@@ -322,14 +415,22 @@ def _scene_of_agent(run: Run) -> Scene:
 
 def _alarm(after: int | None) -> list[str]:
     """Return what stands above a run with an alarm."""
-    return [] if after is None else [f"ALARM after {after:,} episodes: nothing is promised from there on"]
+    return (
+        []
+        if after is None
+        else [f"ALARM after {after:,} episodes: nothing is promised from there on"]
+    )
 
 
 def _of_relative(floor: BaselineFloor, baseline: Sample | None, unit: str) -> str:
     """Say how the floor is drawn that is measured from the baseline, whose value nobody knows."""
     drawn = "drawn by the mean of the baseline's own episodes: an estimate, on which no plan rests."
     if baseline is None:
-        drawn = "not drawn: no episode was the baseline's alone, so nothing was seen of what it is worth."
+        drawn = (
+            "not drawn: no episode was the baseline's alone, so nothing was seen of what it "
+            "is "
+            "worth."
+        )
     return f"The floor, {floor.text(Units(name=unit))}'s value, is {drawn}"
 
 
@@ -337,7 +438,9 @@ def _observed(run: Run, known: History) -> tuple[Course, list[Lower]]:
     """Return the course of a live run."""
     starts = group_starts(known.episodes)
     size = np.add.reduceat(known.episodes, starts)
-    returns = Sample(known.episodes, known.mean, known.squares, known.low, known.high).merged(starts)
+    returns = Sample(known.episodes, known.mean, known.squares, known.low, known.high).merged(
+        starts
+    )
     baseline = None
     if run.baseline is None and known.baseline_episodes.any():
         nothing = np.where(known.baseline_episodes > 0, 0.0, np.nan)
@@ -360,7 +463,9 @@ def _observed(run: Run, known: History) -> tuple[Course, list[Lower]]:
 
 
 def _simulated(run: Run) -> tuple[Course, list[Lower]]:
-    """Return the course of a simulated run: exact values, and lower values where checkpoints were asked for."""
+    """Return the course of a simulated run: exact values, and lower values where checkpoints
+    were asked for.
+    """
     curve = run.curve
     starts = group_starts(curve.episodes)
     size = np.add.reduceat(curve.episodes, starts)
@@ -375,7 +480,11 @@ def _simulated(run: Run) -> tuple[Course, list[Lower]]:
     )
     if run.trace is None or run.promise.kind == "not certified":
         return course, []
-    reached = np.zeros(len(run.trace), dtype=np.bool_) if run.floor is None else run.trace.lower >= run.floor
+    reached = (
+        np.zeros(len(run.trace), dtype=np.bool_)
+        if run.floor is None
+        else run.trace.lower >= run.floor
+    )
     return course, [Lower("", run.trace.episode.astype(np.float64), run.trace.lower, reached)]
 
 
@@ -403,7 +512,11 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
         baseline=own if by_baseline.any() else None,
     )
     alarm = run.alarm_after if isinstance(run, GuardedRun) else None
-    relative, fixed = (guard.floor, None) if isinstance(guard.floor, BaselineFloor) else (None, float(guard.floor))
+    relative, fixed = (
+        (guard.floor, None)
+        if isinstance(guard.floor, BaselineFloor)
+        else (None, float(guard.floor))
+    )
     notes = [f"Guard: {state.alarm or run.promise}", BAND]
     lower = _lower_of_guard(guard, state, course, alarm)
     if relative is not None:
@@ -412,8 +525,9 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
         notes.append("Lower values: what the episodes up to there prove by now.")
     if state.open_tickets:
         notes.append(
-            f"{state.open_tickets:,} episodes without a return are in no mean (groups with many of them have none, if "
-            "others have one): what returns late may differ. In lower values they count as the worst."
+            f"{state.open_tickets:,} episodes without a return are in no mean (groups with many of "
+            "them have none, if others have one): what returns late may differ. In lower values "
+            "they count as the worst."
         )
     mean = f"{columns.ret[settled].mean():.4g} {guard.unit}".rstrip()
     return Scene(
@@ -429,16 +543,21 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
         alarm=alarm,
         notes=notes,
         unit=guard.unit,
-        warnings=["ALARM: nothing is promised any more"] if state.alarm and alarm is None else _alarm(alarm),
+        warnings=["ALARM: nothing is promised any more"]
+        if state.alarm and alarm is None
+        else _alarm(alarm),
         relative=relative,
     )
 
 
-def _lower_of_guard(guard: Guard, state: GuardState, course: Course, alarm: int | None) -> list[Lower]:
-    """Return what the tickets up to the end of each group prove of the policies that played enough of them.
+def _lower_of_guard(
+    guard: Guard, state: GuardState, course: Course, alarm: int | None
+) -> list[Lower]:
+    """Return what the tickets up to the end of each group prove of the policies that played enough
+    of them.
 
-    Tickets without a return count as the lowest one. Where the floor is measured from the baseline, delta is spent on
-    comparisons with it, and no value is certified; nor is any after an alarm.
+    Tickets without a return count as the lowest one. Where the floor is measured from the baseline,
+    delta is spent on comparisons with it, and no value is certified; nor is any after an alarm.
     """
     if guard.rule.relative or (state.alarm and alarm is None):
         return []

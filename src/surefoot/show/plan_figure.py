@@ -46,27 +46,37 @@ def plot_plan(
     agent: Agent | None = None,
     counts: Counts | None = None,
 ) -> "Figure":
-    """Draw which action a plan takes in which state and step, and where that differs from the baseline.
+    """Draw which action a plan takes in which state and step, and where that differs from the
+    baseline.
 
-    Colour says how often the decision differs. A cell has the likeliest action, with its probability where that is not
-    1, and below it what the baseline does, where they differ. Of more than 24 states the twelve are drawn that are
-    visited most, and then those that differ, the most visited first. Steps that look alike are one column. States that
-    were never visited are left out. The picture says what it leaves out.
+    Colour says how often the decision differs. A cell has the likeliest action, with its
+    probability where that is not 1, and below it what the baseline does, where they differ. Of more
+    than 24 states the twelve are drawn that are visited most, and then those that differ, the most
+    visited first. Steps that look alike are one column. States that were never visited are left
+    out. The picture says what it leaves out.
 
-    `agent` and `counts` are needed only where the plan does not know them: of an agent of your own, or of a rival.
+    `agent` and `counts` are needed only where the plan does not know them: of an agent of your own,
+    or of a rival.
     """
     target = None if path is None else require_target(path)
     mine = _agent_of(plan, agent)
     problem = mine.problem
     seen = counts if counts is not None else getattr(plan.grounds, "counts", None)
     if seen is not None and not isinstance(seen, Counts):
-        raise InvalidSetting(f"counts is {told(seen)}, expected the counts that the plan was made from.")
+        raise InvalidSetting(
+            f"counts is {told(seen)}, expected the counts that the plan was made from."
+        )
     pi = plan.policy
     if isinstance(pi, EpisodicMixture):
         pi = pi.second if pi.rho > 0.0 else pi.first
     if pi.shape != (problem.H, problem.S, problem.A):
-        raise InvalidSetting(f"The plan has a policy of shape {pi.shape}, which is not for {problem}. Give its agent.")
-    first = added_steps(problem)  # at a step that only draws the first state nobody decides anything
+        raise InvalidSetting(
+            f"The plan has a policy of shape {pi.shape}, which is not for {problem}. Give its "
+            "agent."
+        )
+    first = added_steps(
+        problem
+    )  # at a step that only draws the first state nobody decides anything
     pi = pi[first:]
     baseline = mine.pi_b[first:] if mine.plays_baseline else pi
     differs = 0.5 * np.abs(pi - baseline).sum(axis=-1)
@@ -89,41 +99,64 @@ def plot_plan(
 
 def _agent_of(plan: Plan, given: Agent | None) -> CountingAgent:
     if not isinstance(plan, Plan):
-        raise InvalidSetting(f"Expected a plan, as agent.plan(counts) returns it, found {type(plan).__name__}.")
+        raise InvalidSetting(
+            f"Expected a plan, as agent.plan(counts) returns it, found {type(plan).__name__}."
+        )
     agent = given if given is not None else getattr(plan.grounds, "agent", None)
     if agent is None:
-        raise InvalidSetting("The plan does not say which agent made it. Give it: sf.plot_plan(plan, agent=agent).")
+        raise InvalidSetting(
+            "The plan does not say which agent made it. Give it: sf.plot_plan(plan, agent=agent)."
+        )
     return adapted(agent)
 
 
 def chosen_states(
     differs: Floats, visits: Ints, nobody_decides: set[int | None], names: Names
 ) -> tuple[Ints, list[str]]:
-    """Return the states that are drawn, in the order of their numbers, and sentences about those that are not."""
-    states = np.array([s for s in range(differs.shape[1]) if s not in nobody_decides], dtype=np.int64)
+    """Return the states that are drawn, in the order of their numbers, and sentences about those
+    that are not.
+    """
+    states = np.array(
+        [s for s in range(differs.shape[1]) if s not in nobody_decides], dtype=np.int64
+    )
     often = visits.sum(axis=0)[states]
     notes = []
     if often.any() and not often.all():
         never = [names.state_name(int(s)) for s in states[often == 0]]
         which = ", ".join([*never[:5], "..."] if len(never) > 5 else never)
         was = "was" if len(never) == 1 else "were"
-        notes.append(f"Left out: {how_many(len(never), 'state')} that {was} never visited ({which}).")
+        notes.append(
+            f"Left out: {how_many(len(never), 'state')} that {was} never visited ({which})."
+        )
         states, often = states[often > 0], often[often > 0]
     other = differs[:, states].max(axis=0, initial=0.0) > SAME
     most = np.lexsort((states, -often))[: MOST_ROWS // 2 if often.any() else 0]
     rank = np.where(np.isin(np.arange(len(states)), most), 0, np.where(other, 1, 2))
-    order = np.lexsort((states, -often, rank))  # the most visited, then those that differ, then the others
+    order = np.lexsort(
+        (states, -often, rank)
+    )  # the most visited, then those that differ, then the others
     shown, rest = order[:MOST_ROWS], order[MOST_ROWS:]
     if len(rest):
-        share = f", with {100.0 * often[rest].sum() / often.sum():.1f} % of all visits" if often.any() else ""
+        share = (
+            f", with {100.0 * often[rest].sum() / often.sum():.1f} % of all visits"
+            if often.any()
+            else ""
+        )
         how = "those visited most, and those that differ from the baseline"
-        told = f"Left out: {how_many(len(rest), 'state')}{share}; {int(other[rest].sum()):,} of them differ."
+        told = (
+            f"Left out: {how_many(len(rest), 'state')}{share}; {int(other[rest].sum()):,} of "
+            "them differ."
+        )
         notes.append(f"{len(shown)} of {len(states):,} states: {how}. {told}")
     return np.sort(states[shown]), notes
 
 
-def _table(pi: Floats, baseline: Floats, differs: Floats, visits: Ints, states: Ints, names: Names) -> Table:
-    """Return the cells. Neighbouring steps with the same texts are one column; too many of those are thinned out."""
+def _table(
+    pi: Floats, baseline: Floats, differs: Floats, visits: Ints, states: Ints, names: Names
+) -> Table:
+    """Return the cells. Neighbouring steps with the same texts are one column; too many of those
+    are thinned out.
+    """
     H = len(pi)
     columns = [[_text(pi[h, s], baseline[h, s], names) for s in states] for h in range(H)]
     begins = [h for h in range(H) if h == 0 or columns[h] != columns[h - 1]]
@@ -161,13 +194,29 @@ def _draw(axes: "Axes", table: Table, names: Names, compared: bool) -> None:
 
     shades = LinearSegmentedColormap.from_list("differs", ["#FFFFFF", COLOURS[3]])
     rows, columns = table.differs.shape
-    picture = axes.pcolormesh(table.differs, cmap=shades, vmin=0.0, vmax=1.0, edgecolors="#D0D0D0", linewidth=0.6)
+    picture = axes.pcolormesh(
+        table.differs, cmap=shades, vmin=0.0, vmax=1.0, edgecolors="#D0D0D0", linewidth=0.6
+    )
     for j, texts in enumerate(table.texts):
         for i, text in enumerate(texts):
             colour = "black" if table.visited[i, j] else FAINT
-            axes.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=7, color=colour, linespacing=1.0)
-    axes.set_yticks(np.arange(rows) + 0.5, [names.state_name(int(s))[:30] for s in table.states], fontsize=8)
-    heads = [f"{first + 1}" if first == last else f"{first + 1}-{last + 1}" for first, last in table.steps]
+            axes.text(
+                j + 0.5,
+                i + 0.5,
+                text,
+                ha="center",
+                va="center",
+                fontsize=7,
+                color=colour,
+                linespacing=1.0,
+            )
+    axes.set_yticks(
+        np.arange(rows) + 0.5, [names.state_name(int(s))[:30] for s in table.states], fontsize=8
+    )
+    heads = [
+        f"{first + 1}" if first == last else f"{first + 1}-{last + 1}"
+        for first, last in table.steps
+    ]
     axes.set_xticks(np.arange(columns) + 0.5, heads, fontsize=8)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
@@ -197,7 +246,8 @@ def _notes(plan: Plan, table: Table, H: int, compared: bool) -> list[str]:
         notes.append(f"{drawn} of {H} steps are drawn, evenly chosen.")
     if isinstance(plan.policy, EpisodicMixture) and 0.0 < plan.policy.rho < 1.0:
         notes.append(
-            f"A coin decides for the whole episode: this with probability {plan.policy.rho:.3g}, else the baseline."
+            f"A coin decides for the whole episode: this with probability {plan.policy.rho:.3g}, "
+            "else the baseline."
         )
     if not table.visited.all():
         notes.append("Grey: never visited at that step.")

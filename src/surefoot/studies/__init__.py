@@ -1,4 +1,6 @@
-"""Studies: a question as data, a runner, results that can be queried, statistics, pictures and a report."""
+"""Studies: a question as data, a runner, results that can be queried, statistics, pictures and a
+report.
+"""
 
 from surefoot.studies.analysis.claims import Verdict as Verdict
 from surefoot.studies.analysis.claims import judge as judge

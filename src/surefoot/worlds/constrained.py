@@ -1,4 +1,6 @@
-"""The best policy whose costs are within a budget, in a known world. Agents with costs are compared with it."""
+"""The best policy whose costs are within a budget, in a known world. Agents with costs are
+compared with it.
+"""
 
 from dataclasses import dataclass
 
@@ -17,7 +19,8 @@ from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConstrainedOptimum(FrozenRecord):
-    """The best policy (H, S, A) whose expected cost is within the budget; it may have to mix actions.
+    """The best policy (H, S, A) whose expected cost is within the budget; it may have to mix
+    actions.
 
     Where no policy is that cheap, `feasible` is False, the value -inf and the policy None.
     """
@@ -30,31 +33,47 @@ class ConstrainedOptimum(FrozenRecord):
 
     def __repr__(self) -> str:
         if not self.feasible:
-            return f"ConstrainedOptimum(infeasible: the cheapest policy costs {self.cost:.10g}, budget {self.budget:g})"
-        return f"ConstrainedOptimum(value={self.value:.10g}, cost={self.cost:.10g}, budget={self.budget:g})"
+            return (
+                f"ConstrainedOptimum(infeasible: the cheapest policy costs {self.cost:.10g}, "
+                f"budget {self.budget:g})"
+            )
+        return (
+            f"ConstrainedOptimum(value={self.value:.10g}, cost={self.cost:.10g}, "
+            f"budget={self.budget:g})"
+        )
 
 
-def constrained_optimum(world: TabularMDP, budget: float, cost: ArrayLike | None = None) -> ConstrainedOptimum:
-    """Maximise V^pi over the policies whose expected cost is at most `budget`, by linear programming over visits.
+def constrained_optimum(
+    world: TabularMDP, budget: float, cost: ArrayLike | None = None
+) -> ConstrainedOptimum:
+    """Maximise V^pi over the policies whose expected cost is at most `budget`, by linear
+    programming over visits.
 
-    Where no policy is that cheap the answer is not an error: `feasible` is False, value -inf, policy None.
-    `cost` is (H, S, A) or (S, A), in [0, 1]; the world's own if left out.
+    Where no policy is that cheap the answer is not an error: `feasible` is False, value -inf,
+    policy None. `cost` is (H, S, A) or (S, A), in [0, 1]; the world's own if left out.
     """
     require_world(world)
     limit = require_number("budget", budget, "a number: the expected cost of an episode")
     table = world.cost if cost is None else signal("cost", cost, world.problem, InvalidSetting)
     if table is None:
-        raise InvalidModel("This world has no cost signal: give constrained_optimum(world, budget, cost=...).")
+        raise InvalidModel(
+            "This world has no cost signal: give constrained_optimum(world, budget, cost=...)."
+        )
     cheapest = _cheapest(world, table)
     if cheapest > limit + 1e-9:
         return ConstrainedOptimum(-np.inf, None, cheapest, limit, feasible=False)
-    answer = best_occupancy_of(_moves(world), np.asarray(world.start), world.r_rescaled, table, max(limit, cheapest))
+    answer = best_occupancy_of(
+        _moves(world), np.asarray(world.start), world.r_rescaled, table, max(limit, cheapest)
+    )
     if answer.status == "optimal":
         policy = policy_from(answer.q, rescaled_solve(world).policy)
         return ConstrainedOptimum(
             exact.value(world, policy), policy, cost_of(world, policy, table), limit, feasible=True
         )
-    raise InvalidSetting(f"The solver failed on this linear program: {answer.words}. Try a slightly different budget.")
+    raise InvalidSetting(
+        f"The solver failed on this linear program: {answer.words}. Try a slightly different "
+        "budget."
+    )
 
 
 def _cheapest(world: TabularMDP, cost: Floats) -> float:

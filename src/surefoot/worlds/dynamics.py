@@ -1,4 +1,6 @@
-"""How a world's transition probabilities are given: as an array over all next states, or as a sparse table."""
+"""How a world's transition probabilities are given: as an array over all next states, or as a
+sparse table.
+"""
 
 from typing import Any
 
@@ -21,7 +23,9 @@ def given_sparse(P: object) -> bool:
     return isinstance(P, SparseTable) or is_sparse(P)
 
 
-def sparse_dynamics(P: Any, rewards: Any, word: str, H: int | None) -> tuple[SparseTable, int, bool]:
+def sparse_dynamics(
+    P: Any, rewards: Any, word: str, H: int | None
+) -> tuple[SparseTable, int, bool]:
     """Return the sparse table of P, the number of steps, and whether they all share it."""
     stationary = not isinstance(P, list | tuple) or (isinstance(P, SparseTable) and P.rows == 1)
     if isinstance(P, SparseTable):
@@ -46,7 +50,9 @@ def _table(rewards: Any) -> Any:
 def _by_step(rewards: Any, word: str) -> bool:
     """Are there rewards for each step?"""
     table = _table(rewards)
-    return isinstance(table, list | tuple) if as_lists(rewards) else np.ndim(table) == AXES[word] + 1
+    return (
+        isinstance(table, list | tuple) if as_lists(rewards) else np.ndim(table) == AXES[word] + 1
+    )
 
 
 def require_steps(word: str, found: int, steps: int) -> None:
@@ -56,7 +62,9 @@ def require_steps(word: str, found: int, steps: int) -> None:
 
 
 def paid_by_entry(problem: Problem, table: SparseTable) -> Floats | None:
-    """Return what each entry of the table pays, (steps, entries), as `aligned` does; None where r says it."""
+    """Return what each entry of the table pays, (steps, entries), as `aligned` does; None where
+    r says it.
+    """
     S, pairs = table.S, table.S * table.A
     if problem.paid_lists is not None:
         return aligned(problem.paid_lists, table.lists, S, pairs)
@@ -75,6 +83,6 @@ def mean_rewards(problem: Problem, table: SparseTable) -> Floats:
     if paid is None:
         return problem.r_rows
     place, lists = list_of(table.lists), len(table.lists.first) - 1
-    return np.array([np.bincount(place, table.value * row, minlength=lists) for row in paid]).reshape(
-        -1, table.S * table.A
-    )
+    return np.array(
+        [np.bincount(place, table.value * row, minlength=lists) for row in paid]
+    ).reshape(-1, table.S * table.A)

@@ -1,4 +1,6 @@
-"""What an environment calls its states and actions, and how its problem calls those that were added."""
+"""What an environment calls its states and actions, and how its problem calls those that were
+added.
+"""
 
 from typing import Any, TypeVar
 
@@ -11,7 +13,9 @@ Task = TypeVar("Task", TabularMDP, Problem)
 
 
 def names_of(env: Any, sizes: tuple[int, int], states: object, actions: object) -> Names:
-    """Return the names of the environment's own states and actions: those given, or else those that it has."""
+    """Return the names of the environment's own states and actions: those given, or else those
+    that it has.
+    """
     if states is None:
         states = _attribute(env, "state_names")
     if actions is None:
@@ -23,7 +27,9 @@ def names_of(env: Any, sizes: tuple[int, int], states: object, actions: object) 
 
 
 def named(task: Task, names: Names) -> Task:
-    """Return the task with these names, and with names of its own for the states that were added."""
+    """Return the task with these names, and with names of its own for the states that were
+    added.
+    """
     if names == NO_NAMES:
         return task
     return task.with_names(_with_added(names.states, task.S), names.actions)

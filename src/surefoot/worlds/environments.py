@@ -1,4 +1,6 @@
-"""Environments of Gymnasium: by their ids, with their time limits, with observations as one number (FlatDiscrete)."""
+"""Environments of Gymnasium: by their ids, with their time limits, with observations as one
+number (FlatDiscrete).
+"""
 
 import math
 import warnings
@@ -24,12 +26,14 @@ def make(env: EnvOrId) -> Env:
         return env
     if not isinstance(env, str):
         raise InvalidModel(
-            f"Expected a Gymnasium environment or its id, found {type(env).__name__}. In a world of tables use "
-            "sf.simulate(world, agent, episodes)."
+            f"Expected a Gymnasium environment or its id, found {type(env).__name__}. In a world "
+            "of tables use sf.simulate(world, agent, episodes)."
         )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # a version that is gone: the error says so
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # a version that is gone: the error says so
             return gymnasium.make(env)
     except (gymnasium.error.Error, ModuleNotFoundError) as reason:
         raise InvalidModel(f"Gymnasium cannot make {env!r}: {reason}{_versions(env)}") from None
@@ -40,9 +44,15 @@ RENAMED = {"Taxi": "Taxi-v3 until Gymnasium 1.2, Taxi-v4 since 1.3"}
 
 
 def _versions(env_id: str) -> str:
-    """Say which versions of this environment there are: here, and in other versions of Gymnasium."""
+    """Say which versions of this environment there are: here, and in other versions of
+    Gymnasium.
+    """
     name = env_id.rpartition(":")[2].partition("-v")[0]
-    here = sorted(spec.id for spec in gymnasium.registry.values() if spec.name == name and spec.namespace is None)
+    here = sorted(
+        spec.id
+        for spec in gymnasium.registry.values()
+        if spec.name == name and spec.namespace is None
+    )
     if not here:
         return ""
     renamed = f" It is {RENAMED[name]}." if name in RENAMED else ""
@@ -73,26 +83,33 @@ def require_time(env: Env, H: int) -> None:
 class FlatDiscrete(gymnasium.ObservationWrapper[Any, Any, Any]):
     """The environment with its observation as one number: what tabular learning needs.
 
-        env = sf.FlatDiscrete(gymnasium.make("Blackjack-v1"))   # (sum, dealer's card, ace): 32 * 11 * 2 = 704 states
-        env.state((14, 10, 0))                                  # 328
-        env.parts(328)                                          # (14, 10, 0)
+        # (sum, dealer's card, ace): 32 * 11 * 2 = 704 states
+        env = sf.FlatDiscrete(gymnasium.make("Blackjack-v1"))
+        env.state((14, 10, 0))  # 328
+        env.parts(328)  # (14, 10, 0)
 
-    Observations may be of the spaces Tuple, Dict, MultiDiscrete and MultiBinary, nested or not, of Discrete ones. The
-    parts are taken in the order of the space (of a Dict: of its keys), and the last one counts fastest, as in
-    `np.ravel_multi_index`. Nothing is lost: each observation has a number of its own. Policies of your own are
-    tables over these numbers: `env.state(observation)` is the row.
+    Observations may be of the spaces Tuple, Dict, MultiDiscrete and MultiBinary, nested or not, of
+    Discrete ones. The parts are taken in the order of the space (of a Dict: of its keys), and the
+    last one counts fastest, as in `np.ravel_multi_index`. Nothing is lost: each observation has a
+    number of its own. Policies of your own are tables over these numbers: `env.state(observation)`
+    is the row.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         """Wrap this environment."""
         if not isinstance(env, gymnasium.Env):
-            raise InvalidModel(f"env is {told(env)}, expected an environment, as gymnasium.make returns it.")
+            raise InvalidModel(
+                f"env is {told(env)}, expected an environment, as gymnasium.make returns it."
+            )
         super().__init__(env)
         lows, self._shape = zip(*_sizes(env.observation_space), strict=True)
         self._lows = np.array(lows)
         n = math.prod(self._shape)
         if n > MOST:
-            raise InvalidModel(f"The observations have {n:.3g} values in all, expected at most {MOST:.0e} for a table.")
+            raise InvalidModel(
+                f"The observations have {n:.3g} values in all, expected at most {MOST:.0e} for a "
+                "table."
+            )
         self.n = n
         self.observation_space = Discrete(n)
 
@@ -106,7 +123,9 @@ class FlatDiscrete(gymnasium.ObservationWrapper[Any, Any, Any]):
             raise InvalidModel(outside) from None
 
     def parts(self, state: int) -> tuple[int, ...]:
-        """Return the whole numbers that an observation of this state consists of, in the order of the space."""
+        """Return the whole numbers that an observation of this state consists of, in the order
+        of the space.
+        """
         number = require_integer("state", state, 0, InvalidModel)
         if number >= self.n:
             raise InvalidModel(f"state is {number}, expected one of 0..{self.n - 1}.")
@@ -138,8 +157,9 @@ def _sizes(space: gymnasium.Space[Any]) -> Iterator[Part]:
             yield from _sizes(inner)
     else:
         raise InvalidModel(
-            f"The observation space has a part {space}, expected Discrete, MultiDiscrete, MultiBinary, or Tuple and "
-            "Dict of these. Numbers that are not whole must be grouped into ranges first."
+            f"The observation space has a part {space}, expected Discrete, MultiDiscrete, "
+            "MultiBinary, or Tuple and Dict of these. Numbers that are not whole must be grouped "
+            "into ranges first."
         )
 
 
@@ -147,16 +167,22 @@ def _values(space: gymnasium.Space[Any], observation: Any) -> Iterator[int]:
     """Yield the values of an observation, part by part."""
     if isinstance(space, Dict):
         if not isinstance(observation, Mapping) or set(observation) != set(space.spaces):
-            raise InvalidModel(f"The observation is {observation!r}, expected the keys {', '.join(space.spaces)}.")
+            raise InvalidModel(
+                f"The observation is {observation!r}, expected the keys {', '.join(space.spaces)}."
+            )
         for key, inner in space.spaces.items():
             yield from _values(inner, observation[key])
     elif isinstance(space, Tuple):
         if len(observation) != len(space.spaces):
-            raise InvalidModel(f"The observation is {observation!r}, expected {len(space.spaces)} parts.")
+            raise InvalidModel(
+                f"The observation is {observation!r}, expected {len(space.spaces)} parts."
+            )
         for inner, part in zip(space.spaces, observation, strict=True):
             yield from _values(inner, part)
     else:
         array, expected = np.ravel(np.asarray(observation)), len(list(_sizes(space)))
         if array.dtype.kind not in "iub" or len(array) != expected:
-            raise InvalidModel(f"The observation has a part {observation!r}, expected whole numbers of {space}.")
+            raise InvalidModel(
+                f"The observation has a part {observation!r}, expected whole numbers of {space}."
+            )
         yield from (int(value) for value in array)

@@ -1,12 +1,17 @@
-"""Gymnasium both ways: an environment becomes a world or a problem, and our worlds become environments.
+"""Gymnasium both ways: an environment becomes a world or a problem, and our worlds become
+environments.
 
-Importing this module registers our worlds, so `gymnasium.make("surefoot.worlds.gymnasium:Trap-v0")` works by itself.
+Importing this module registers our worlds, so `gymnasium.make("surefoot.worlds.gymnasium:Trap-v0")`
+works by itself.
 
 How an environment with n states becomes a problem with exactly H steps:
-- state n is the absorbing state of an episode after `terminated`: it stays there and earns 0 in the user's units;
-- where episodes start in several states, state n+1 is the common start of all of them. Its one step, before the H real
+- state n is the absorbing state of an episode after `terminated`: it stays there and earns 0 in the
+  user's units;
+- where episodes start in several states, state n+1 is the common start of all of them. Its one
+  step, before the H real
   ones, draws the first state and earns nothing, so the problem has H+1 steps and stays stationary;
-- rewards, floors and values are in the environment's units. Inside, rewards are rescaled from their range to [0, 1].
+- rewards, floors and values are in the environment's units. Inside, rewards are rescaled from their
+  range to [0, 1].
 """
 
 import operator
@@ -20,7 +25,13 @@ from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import Floats
 from surefoot.base.ranges import DeclaredRange
-from surefoot.base.validation import as_floats, require_finite, require_integer, require_number, where
+from surefoot.base.validation import (
+    as_floats,
+    require_finite,
+    require_integer,
+    require_number,
+    where,
+)
 from surefoot.errors import InvalidModel, InvalidPolicy
 from surefoot.model.names import Name
 from surefoot.model.policy import draw
@@ -46,8 +57,9 @@ class Coder:
                 flat = name == "observation" and can_be_flat(space)
                 how = " sf.FlatDiscrete(env) does that." if flat else ""
                 raise InvalidModel(
-                    f"The {name} space is {space}, expected Discrete(n). Tabular learning needs finitely many states "
-                    f"and actions: wrap the environment so that each {name} is a number.{how}"
+                    f"The {name} space is {space}, expected Discrete(n). Tabular learning needs "
+                    f"finitely many states and actions: wrap the environment so that each {name} "
+                    f"is a number.{how}"
                 )
         states, actions = env.observation_space, env.action_space
         assert isinstance(states, Discrete)
@@ -70,9 +82,13 @@ class Coder:
         try:
             s = operator.index(observation) - self.first_state
         except TypeError:
-            raise InvalidModel(f"The environment showed {observation!r}, expected an integer.") from None
+            raise InvalidModel(
+                f"The environment showed {observation!r}, expected an integer."
+            ) from None
         if not 0 <= s < self.n:
-            raise InvalidModel(f"The environment showed {observation!r}, outside its own space of {self.n} states.")
+            raise InvalidModel(
+                f"The environment showed {observation!r}, outside its own space of {self.n} states."
+            )
         return s
 
     def action(self, a: int) -> int:
@@ -80,8 +96,9 @@ class Coder:
         return a + self.first_action
 
 
-# The wrappers that gymnasium.make adds to an environment, and one that only watches. Any other wrapper may change
-# actions, rewards or observations, and then the model of the bare environment is not that of the wrapped one.
+# The wrappers that gymnasium.make adds to an environment, and one that only watches. Any other
+# wrapper may change actions, rewards or observations, and then the model of the bare environment is
+# not that of the wrapped one.
 HARMLESS = (
     gymnasium.wrappers.TimeLimit,
     gymnasium.wrappers.OrderEnforcing,
@@ -91,18 +108,24 @@ HARMLESS = (
 
 
 def shown_model(env: Env) -> Any:
-    """Return `env.unwrapped.P`, if it is the model of the environment behind its wrappers; None if there is none."""
+    """Return `env.unwrapped.P`, if it is the model of the environment behind its wrappers; None
+    if there is none.
+    """
     P: Any = getattr(env.unwrapped, "P", None)
     if P is None and not isinstance(env.unwrapped, TabularEnv):
         return None
     if getattr(env.unwrapped, "fickle_passenger", False):
-        raise InvalidModel("Taxi's P does not include fickle_passenger=True, so it is not this environment's model.")
+        raise InvalidModel(
+            "Taxi's P does not include fickle_passenger=True, so it is not this environment's "
+            "model."
+        )
     inner: Any = env
     while isinstance(inner, gymnasium.Wrapper):
         if not isinstance(inner, HARMLESS):
             raise InvalidModel(
-                f"The environment is wrapped in {type(inner).__name__}, which may change what it does, but its model P "
-                "describes the bare environment. Use env.unwrapped, or put what the wrapper does into the environment."
+                f"The environment is wrapped in {type(inner).__name__}, which may change what it "
+                "does, but its model P describes the bare environment. Use env.unwrapped, or put "
+                "what the wrapper does into the environment."
             )
         inner = inner.env
     return P
@@ -120,24 +143,26 @@ def from_gymnasium(
     action_names: Sequence[Name] | None = None,
     unit: str = "",
 ) -> TabularMDP | Problem:
-    """Return a TabularMDP where the environment shows its model (`env.unwrapped.P`), else a Problem to learn live.
+    """Return a TabularMDP where the environment shows its model (`env.unwrapped.P`), else a Problem
+    to learn live.
 
-    - `horizon`: the number of steps in an episode. A time limit of the environment must not be shorter.
-    - `reward_range`: the lowest and highest reward of a step, in the environment's units; it must contain 0, which is
-      what an episode earns after its end. Found from P where there is one.
-    - `rewards`: without P, the reward (n, A) or (horizon, n, A) of each state and action, in the environment's units.
-      Left out, rewards are unknown: they are learnt, and may be random.
+    - `horizon`: the number of steps in an episode. A time limit of the environment must not be
+      shorter.
+    - `reward_range`: the lowest and highest reward of a step, in the environment's units; it must
+      contain 0, which is what an episode earns after its end. Found from P where there is one.
+    - `rewards`: without P, the reward (n, A) or (horizon, n, A) of each state and action, in the
+      environment's units. Left out, rewards are unknown: they are learnt, and may be random.
     - `start`: without P, the observation in which every episode starts, if there is just one.
-    - `stationary`: without P, you assert that the dynamics do not depend on the step: a premise that nothing checks,
-      and that lets an agent pool its counts.
-    - `state_names`, `action_names`: what you call the environment's own n states and its actions, for people. Left out,
-      they are those that the environment has: its attributes `state_names` and `action_names`, or what its method
-      `get_action_meanings()` returns.
+    - `stationary`: without P, you assert that the dynamics do not depend on the step: a premise
+      that nothing checks, and that lets an agent pool its counts.
+    - `state_names`, `action_names`: what you call the environment's own n states and its actions,
+      for people. Left out, they are those that the environment has: its attributes `state_names`
+      and `action_names`, or what its method `get_action_meanings()` returns.
     - `unit`: what the rewards are counted in, such as "EUR", for people.
 
-    Rewards of P that depend on the next state stay so (`r_next`), which the paper's bounds do not cover: with
-    `world.averaged()` agents know their means instead. With `world.with_support()` agents know which transitions are
-    possible.
+    Rewards of P that depend on the next state stay so (`r_next`), which the paper's bounds do not
+    cover: with `world.averaged()` agents know their means instead. With `world.with_support()`
+    agents know which transitions are possible.
     """
     made = make(env)
     H = require_integer("horizon", horizon, 1, InvalidModel)
@@ -151,7 +176,8 @@ def from_gymnasium(
         return named(_problem(coder, H, declared, rewards, start, stationary, unit), names)
     if rewards is not None or start is not None:
         raise InvalidModel(
-            "The environment shows its model, which has the rewards and the start. Leave `rewards` and `start` out."
+            "The environment shows its model, which has the rewards and the start. Leave `rewards` "
+            "and `start` out."
         )
     if isinstance(made.unwrapped, TabularEnv):
         return named(_own(made.unwrapped, H), names)
@@ -171,8 +197,8 @@ def true_model(env: Env, problem: Problem, steps: int) -> TabularMDP | None:
 def embed_policy(problem: Problem, rule: ArrayLike) -> Floats:
     """Return a policy for the environment's own n states as a policy for its problem.
 
-    rule is (n, A) or (horizon, n, A). In the added states (absorbing state, common start) actions do not matter: they
-    are uniform.
+    rule is (n, A) or (horizon, n, A). In the added states (absorbing state, common start) actions
+    do not matter: they are uniform.
     """
     require_problem(problem)
     given = as_floats("rule", rule, InvalidPolicy)
@@ -183,7 +209,8 @@ def embed_policy(problem: Problem, rule: ArrayLike) -> Floats:
             policy[extra:, :n] = given
             return policy
     raise InvalidPolicy(
-        f"rule has shape {given.shape}, which fits no environment behind {problem}. Expected (n, A) or (H, n, A)."
+        f"rule has shape {given.shape}, which fits no environment behind {problem}. Expected (n, "
+        "A) or (H, n, A)."
     )
 
 
@@ -198,22 +225,31 @@ def _range(given: object) -> tuple[float, float]:
 
 def _units(low: float, high: float, steps: int, unit: str) -> Units:
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise InvalidModel(f"reward_range is ({low}, {high}), expected two finite numbers, the lower one first.")
+        raise InvalidModel(
+            f"reward_range is ({low}, {high}), expected two finite numbers, the lower one first."
+        )
     if not low <= 0.0 <= high:
         raise InvalidModel(
-            f"reward_range is ({low:g}, {high:g}), which does not contain 0. After its end an episode earns 0: "
-            f"declare ({min(low, 0.0):g}, {max(high, 0.0):g})."
+            f"reward_range is ({low:g}, {high:g}), which does not contain 0. After its end an "
+            f"episode earns 0: declare ({min(low, 0.0):g}, {max(high, 0.0):g})."
         )
     return Units(low, high, steps, unit)
 
 
 def _world(
-    env: Env, coder: Coder, P: Mapping[int, Any], H: int, reward_range: tuple[float, float] | None, unit: str
+    env: Env,
+    coder: Coder,
+    P: Mapping[int, Any],
+    H: int,
+    reward_range: tuple[float, float] | None,
+    unit: str,
 ) -> TabularMDP:
-    """Build the world of an environment: equal next states are added up, `terminated` is taken from the transition.
+    """Build the world of an environment: equal next states are added up, `terminated` is taken from
+    the transition.
 
-    Rewards that differ between the outcomes of a pair become rewards by next state: the mean of those that lead there.
-    With more than 64 states it is a sparse world: no array over all next states is made.
+    Rewards that differ between the outcomes of a pair become rewards by next state: the mean of
+    those that lead there. With more than 64 states it is a sparse world: no array over all next
+    states is made.
     """
     if reward_range is not None:
         _units(*reward_range, H, unit)
@@ -224,8 +260,8 @@ def _world(
     lowest, highest = found.lowest, found.highest
     low, high = reward_range if reward_range is not None else (lowest, max(highest, lowest + 1e-12))
     units = _units(low, high, H, unit)
-    # Sums of probabilities such as 1/3 + 1/3 + 1/3 have rounding errors, and so have averages of equal rewards. For
-    # transitions without probability nothing is paid.
+    # Sums of probabilities such as 1/3 + 1/3 + 1/3 have rounding errors, and so have averages of
+    # equal rewards. For transitions without probability nothing is paid.
     transitions = found.transitions
     paid = np.clip((found.earned / transitions.value - low) / (high - low), 0.0, 1.0)
     nothing = float(np.clip((0.0 - low) / (high - low), 0.0, 1.0))
@@ -255,23 +291,32 @@ def _world(
 def _all_outcomes(
     P: Mapping[int, Any], coder: Coder, reward_range: tuple[float, float] | None
 ) -> Iterator[tuple[int, int, float, float]]:
-    """Yield pair, next state, probability and reward of every outcome, those of the absorbing state last."""
+    """Yield pair, next state, probability and reward of every outcome, those of the absorbing
+    state last.
+    """
     declared = None if reward_range is None else DeclaredRange(*reward_range)
     for s, a in np.ndindex(coder.n, coder.A):
         pair = f"P[{s + coder.first_state}][{coder.action(a)}]"
         try:
             rows = P[s + coder.first_state][coder.action(a)]
-            outcomes = [(float(p), s_next, float(reward), bool(ended)) for p, s_next, reward, ended in rows]
+            outcomes = [
+                (float(p), s_next, float(reward), bool(ended)) for p, s_next, reward, ended in rows
+            ]
         except (LookupError, TypeError, ValueError) as reason:
             raise InvalidModel(
-                f"{pair} is missing or not a list of (probability, next state, reward, terminated): "
-                f"{type(reason).__name__}: {reason}."
+                f"{pair} is missing or not a list of (probability, next state, reward, "
+                f"terminated): {type(reason).__name__}: {reason}."
             ) from None
         for p, s_next, reward, terminated in outcomes:
             if declared is not None and not declared.admits(reward):
                 outside = f"outside the declared reward_range ({declared.low:g}, {declared.high:g})"
                 raise InvalidModel(f"{pair} pays {reward:g}, {outside}. Widen it.")
-            yield s * coder.A + a, coder.absorbing_state if terminated else coder.state(s_next), p, reward
+            yield (
+                s * coder.A + a,
+                coder.absorbing_state if terminated else coder.state(s_next),
+                p,
+                reward,
+            )
     for a in range(coder.A):
         yield coder.absorbing_state * coder.A + a, coder.absorbing_state, 1.0, 0.0
 
@@ -283,18 +328,22 @@ def _structure(coder: Coder, several: bool) -> Any:
 
 
 def _start_distribution(env: Env, coder: Coder) -> Floats:
-    """Return where episodes start: as the environment declares it, or else as found by resets with fixed seeds."""
+    """Return where episodes start: as the environment declares it, or else as found by resets
+    with fixed seeds.
+    """
     said = getattr(env.unwrapped, "initial_state_distrib", None)
     if said is not None:
         first = as_floats("initial_state_distrib", said, InvalidModel)
         if first.shape != (coder.n,) or abs(first.sum() - 1.0) > 1e-9 or (first < 0).any():
-            raise InvalidModel(f"initial_state_distrib is not a distribution over the {coder.n} states.")
+            raise InvalidModel(
+                f"initial_state_distrib is not a distribution over the {coder.n} states."
+            )
         return np.asarray(first / first.sum())
     seen = {coder.state(env.reset(seed=seed)[0]) for seed in range(20)}
     if len(seen) > 1:
         raise InvalidModel(
-            f"The environment starts in several states ({sorted(seen)[:5]}...) and does not say how likely each is. "
-            "Set env.unwrapped.initial_state_distrib to the probabilities."
+            f"The environment starts in several states ({sorted(seen)[:5]}...) and does not say "
+            "how likely each is. Set env.unwrapped.initial_state_distrib to the probabilities."
         )
     first = np.zeros(coder.n)
     first[seen.pop()] = 1.0
@@ -313,21 +362,28 @@ def _problem(
     """Return what an agent knows about an environment that does not show its model."""
     if reward_range is None:
         raise InvalidModel(
-            "Without a model the range of rewards must be declared: give reward_range=(lowest, highest)."
+            "Without a model the range of rewards must be declared: give reward_range=(lowest, "
+            "highest)."
         )
     low, high = reward_range
     units = _units(low, high, H, unit)
-    table = np.zeros((coder.n, coder.A)) if rewards is None else as_floats("rewards", rewards, InvalidModel)
+    table = (
+        np.zeros((coder.n, coder.A))
+        if rewards is None
+        else as_floats("rewards", rewards, InvalidModel)
+    )
     require_finite("rewards", table, InvalidModel)
     if table.shape not in ((coder.n, coder.A), (H, coder.n, coder.A)):
         raise InvalidModel(
-            f"rewards has shape {table.shape}, expected ({coder.n}, {coder.A}) or ({H}, {coder.n}, {coder.A})."
+            f"rewards has shape {table.shape}, expected ({coder.n}, {coder.A}) or ({H}, {coder.n}, "
+            f"{coder.A})."
         )
     bad = np.argwhere(units.range.outside(table))
     if bad.size:
         place = where("rewards", bad[0])
         raise InvalidModel(
-            f"{place} is {table[tuple(bad[0])]:g}, outside the declared reward_range ({low:g}, {high:g}). Widen it."
+            f"{place} is {table[tuple(bad[0])]:g}, outside the declared reward_range ({low:g}, "
+            f"{high:g}). Widen it."
         )
     several = start is None
     S = coder.n + 1 + several
@@ -353,7 +409,9 @@ def _problem(
 
 
 class TabularEnv(Env):
-    """One of our worlds as a Gymnasium environment. After H steps an episode is truncated: that is its time limit."""
+    """One of our worlds as a Gymnasium environment. After H steps an episode is truncated: that
+    is its time limit.
+    """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  (gymnasium's own declaration)
 
@@ -365,7 +423,9 @@ class TabularEnv(Env):
         self.render_mode = render_mode
         self._s, self._h = int(model.start.argmax()), 0
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
         """Return to s1, or to a newly drawn first state."""
         super().reset(seed=seed)
         one = self.model.problem.one_start
@@ -379,7 +439,9 @@ class TabularEnv(Env):
             raise InvalidModel(f"The action is {action!r}, expected one of 0..{self.model.A - 1}.")
         a = int(action)
         if h >= self.model.H:
-            raise InvalidModel(f"The episode had its {self.model.H} steps. Call reset() before the next one.")
+            raise InvalidModel(
+                f"The episode had its {self.model.H} steps. Call reset() before the next one."
+            )
         s_next = self.model.draw_next(h, s, a, self.np_random)
         self._s, self._h = s_next, h + 1
         units = self.model.problem.units
@@ -391,7 +453,9 @@ class TabularEnv(Env):
 
 def _own(env: TabularEnv, H: int) -> TabularMDP:
     if env.model.H != H:
-        raise InvalidModel(f"This world has {env.model.H} steps, not {H}. Use horizon={env.model.H}.")
+        raise InvalidModel(
+            f"This world has {env.model.H} steps, not {H}. Use horizon={env.model.H}."
+        )
     return env.model
 
 
@@ -412,7 +476,8 @@ for _name in FAMILIES:
 
 
 def as_action(space: gymnasium.Space[Any], given: Any) -> Any:
-    """Return what a policy gave as an action of this space: a number for Discrete, an array of its shape for Box.
+    """Return what a policy gave as an action of this space: a number for Discrete, an array of its
+    shape for Box.
 
     ValueError: it is none. Nothing is clipped.
     """

@@ -25,14 +25,16 @@ class Outcomes(NamedTuple):
 
     @classmethod
     def of(cls, outcomes: Iterable[Outcome], S: int, A: int) -> "Outcomes":
-        """Add up the outcomes, in the order in which they come. Those without probability are left out."""
+        """Add up the outcomes, in the order in which they come. Those without probability are
+        left out.
+        """
         every = np.array(list(outcomes), dtype=np.float64).reshape(-1, 4)
         bad = np.flatnonzero(~np.isfinite(every[:, 2:]).all(axis=1))
         if bad.size:
             (s, a), (p, reward) = divmod(int(every[bad[0], 0]), A), every[bad[0], 2:]
             raise InvalidModel(
-                f"P of state {s}, action {a} has an outcome with probability {p:g} that pays {reward:g}, expected "
-                "finite numbers. Remove NaN and inf at their source."
+                f"P of state {s}, action {a} has an outcome with probability {p:g} that pays "
+                f"{reward:g}, expected finite numbers. Remove NaN and inf at their source."
             )
         lowest, highest = min(float(every[:, 3].min()), 0.0), max(float(every[:, 3].max()), 0.0)
         every = every[every[:, 2] != 0.0]
@@ -40,36 +42,49 @@ class Outcomes(NamedTuple):
         p, reward = every[:, 2], every[:, 3]
         transitions = table_from(pair, place, p, S, A)
         entry, _ = looked_up(keys_of(*transitions.lists, S), pair * S + place)
-        earned = np.asarray(np.bincount(entry, p * reward, len(transitions.value)), dtype=np.float64)
+        earned = np.asarray(
+            np.bincount(entry, p * reward, len(transitions.value)), dtype=np.float64
+        )
         spread = np.full((2, S * A), -np.inf)
         np.maximum.at(spread[0], pair, reward)
         np.maximum.at(spread[1], pair, -reward)
         return cls(transitions, earned, lowest, highest, bool((spread.sum(axis=0) > 0.0).any()))
 
     def mean_rewards(self, dense: bool) -> Floats:
-        """Return the mean reward (S, A) of each pair. Sums over an array of all next states round in another order."""
+        """Return the mean reward (S, A) of each pair. Sums over an array of all next states
+        round in another order.
+        """
         lists, S, A = self.transitions.lists, self.transitions.S, self.transitions.A
         if dense:
-            return np.asarray(SparseTable(lists, self.earned, S, A).dense()[0].sum(axis=-1).reshape(S, A))
-        return np.asarray(np.bincount(list_of(lists), self.earned, S * A), dtype=np.float64).reshape(S, A)
+            return np.asarray(
+                SparseTable(lists, self.earned, S, A).dense()[0].sum(axis=-1).reshape(S, A)
+            )
+        return np.asarray(
+            np.bincount(list_of(lists), self.earned, S * A), dtype=np.float64
+        ).reshape(S, A)
 
 
 def with_start(table: SparseTable, s: int, first: Floats) -> SparseTable:
-    """Return the table with the probabilities of the first states as those of every action in state s, the last one."""
+    """Return the table with the probabilities of the first states as those of every action in
+    state s, the last one.
+    """
     states = np.flatnonzero(first)
     sizes = np.diff(table.lists.first)
     sizes[s * table.A :] = len(states)
     return table._replace(
-        lists=Successors(offsets(sizes), np.concatenate([table.lists.state, np.tile(states, table.A)])),
+        lists=Successors(
+            offsets(sizes), np.concatenate([table.lists.state, np.tile(states, table.A)])
+        ),
         value=np.concatenate([table.value, np.tile(first[states], table.A)]),
     )
 
 
 def structure(S: int, A: int, absorbing_state: int, start: int | None, dense: bool) -> Any:
-    """Return the support that follows from how a problem is built: the absorbing state is permanent, the common start
-    leads to the states before both, and no state leads to the start.
+    """Return the support that follows from how a problem is built: the absorbing state is
+    permanent, the common start leads to the states before both, and no state leads to the start.
 
-    As lists it says nothing of other states: they may lead anywhere, also to the start, so that lower values hold.
+    As lists it says nothing of other states: they may lead anywhere, also to the start, so that
+    lower values hold.
     """
     if dense:
         support: Bools = np.ones((S, A, S), dtype=np.bool_)
@@ -89,5 +104,7 @@ def structure(S: int, A: int, absorbing_state: int, start: int | None, dense: bo
 
 
 def rewards_by_next(table: SparseTable, paid: Floats, elsewhere: float) -> SizedLists:
-    """Return rescaled rewards by next state, one for each entry of the table, as a problem keeps them."""
+    """Return rescaled rewards by next state, one for each entry of the table, as a problem keeps
+    them.
+    """
     return SizedLists(PaidLists(*table.lists, paid, elsewhere), table.S, table.A)

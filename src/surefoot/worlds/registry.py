@@ -32,7 +32,10 @@ class Family:
     @property
     def sizes(self) -> dict[str, Size]:
         """The arguments that can be chosen, with their defaults."""
-        return {name: parameter.default for name, parameter in inspect.signature(self.build).parameters.items()}
+        return {
+            name: parameter.default
+            for name, parameter in inspect.signature(self.build).parameters.items()
+        }
 
 
 _BUILDERS: dict[str, Callable[..., TabularMDP]] = {
@@ -59,7 +62,9 @@ FAMILIES = {name: Family(name, build) for name, build in _BUILDERS.items()}
 def family(name: str) -> Family:
     """Return the family of this name; spaces and underscores are read as hyphens."""
     if not isinstance(name, str):
-        raise InvalidSetting(f"The name of a world is text, found {name!r}. There are: {', '.join(FAMILIES)}.")
+        raise InvalidSetting(
+            f"The name of a world is text, found {name!r}. There are: {', '.join(FAMILIES)}."
+        )
     found = FAMILIES.get(name.strip().lower().replace(" ", "-").replace("_", "-"))
     if found is None:
         raise InvalidSetting(f"There is no world {name!r}. There are: {', '.join(FAMILIES)}.")
@@ -67,7 +72,8 @@ def family(name: str) -> Family:
 
 
 def world(name: str, **sizes: Size) -> TabularMDP:
-    """Return a world by name, for example world("inventory") or world("random", S=5, A=5, H=3, seed=1).
+    """Return a world by name, for example world("inventory") or world("random", S=5, A=5, H=3,
+    seed=1).
 
     The sizes are those of the family's function; `surefoot worlds NAME` lists them.
     """
@@ -75,13 +81,17 @@ def world(name: str, **sizes: Size) -> TabularMDP:
     unknown = sizes.keys() - chosen.sizes.keys()
     if unknown:
         can = ", ".join(f"{size}={default}" for size, default in chosen.sizes.items()) or "nothing"
-        raise InvalidSetting(f"World {chosen.name!r} has no {', '.join(sorted(unknown))}. What can be chosen: {can}.")
+        raise InvalidSetting(
+            f"World {chosen.name!r} has no {', '.join(sorted(unknown))}. What can be chosen: {can}."
+        )
     _require_memory(chosen, sizes)
     return chosen.build(**sizes)
 
 
 def _require_memory(chosen: Family, sizes: Mapping[str, Size]) -> None:
-    """Refuse sizes that are too large before a family makes any array. The family itself refuses other wrong sizes."""
+    """Refuse sizes that are too large before a family makes any array. The family itself refuses
+    other wrong sizes.
+    """
     all_sizes = {**chosen.sizes, **sizes}
     whole = {name: size for name, size in all_sizes.items() if isinstance(size, int)}
     S = max(whole.get("S", 6), whole.get("N", 1), whole.get("places", 1))

@@ -44,22 +44,26 @@ from surefoot.worlds.dynamics import (
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class TabularMDP(FrozenRecord):
-    """An episodic world with H steps, S states, A actions, and rewards in `units`. Frozen; arrays are read-only.
+    """An episodic world with H steps, S states, A actions, and rewards in `units`. Frozen; arrays
+    are read-only.
 
-    P is (H, S, A, S), or (S, A, S) together with `H` when the dynamics are the same at every step: then they are
-    stored once, and `P` is a view of that. r is (H, S, A) or (S, A); or `r_next` (H, S, A, S) or (S, A, S), where the
-    reward depends on the next state, and then r is its mean. Every episode starts in s1, or in a state drawn from
-    `start` (S,). With `random_rewards` each reward is the highest or the lowest of the units, with mean r or r_next.
-    Rewards, floors and values are in `units`; without them, rewards lie in [0, 1]. `Rescaled(r)` is a table in [0, 1].
+    P is (H, S, A, S), or (S, A, S) together with `H` when the dynamics are the same at every step:
+    then they are stored once, and `P` is a view of that. r is (H, S, A) or (S, A); or `r_next` (H,
+    S, A, S) or (S, A, S), where the reward depends on the next state, and then r is its mean. Every
+    episode starts in s1, or in a state drawn from `start` (S,). With `random_rewards` each reward
+    is the highest or the lowest of the units, with mean r or r_next. Rewards, floors and values are
+    in `units`; without them, rewards lie in [0, 1]. `Rescaled(r)` is a table in [0, 1].
 
-    For many states, P and r_next may be sparse matrices of scipy, (S*A, S) with the row s*A + a for each pair, together
-    with `H`; or a list of one for each step. The world is then `sparse`: it is read by `successors` and `p_list`.
+    For many states, P and r_next may be sparse matrices of scipy, (S*A, S) with the row s*A + a for
+    each pair, together with `H`; or a list of one for each step. The world is then `sparse`: it is
+    read by `successors` and `p_list`.
 
-    `problem` is what an agent knows: all but P. `problem.forget(rewards=True)` is a problem with less knowledge, and
-    `with_support()` a world whose agents know which transitions are possible.
+    `problem` is what an agent knows: all but P. `problem.forget(rewards=True)` is a problem with
+    less knowledge, and `with_support()` a world whose agents know which transitions are possible.
     """
 
-    sparse: bool  # was P given as a sparse matrix? Then `P` is made on first use, and refused where it is large
+    # was P given as a sparse matrix? Then `P` is made on first use, and refused where it is large
+    sparse: bool
     r_rescaled: Floats  # (H, S, A): mean rewards, in 0..1
     r_rows: Floats  # (H or 1, S*A), rescaled
     start: Floats  # (S,)
@@ -89,7 +93,9 @@ class TabularMDP(FrozenRecord):
     ) -> None:
         """Validate the arguments once; nothing is repaired."""
         if (r is None) == (r_next is None):
-            raise InvalidModel("Give the rewards either as r or as r_next (where they depend on the next state).")
+            raise InvalidModel(
+                "Give the rewards either as r or as r_next (where they depend on the next state)."
+            )
         word, axes = ("r", 2) if r_next is None else ("r_next", 3)
         given = r if r_next is None else r_next
         table: SparseTable | None = None
@@ -100,7 +106,10 @@ class TabularMDP(FrozenRecord):
             own, steps, stationary = _dense(P, given, word, H)
             _, S, A, _ = own.shape
         if isinstance(start, str):
-            raise InvalidModel("The start of a true world is known. Use world.problem.forget(start=True) for agents.")
+            raise InvalidModel(
+                "The start of a true world is known. Use world.problem.forget(start=True) for "
+                "agents."
+            )
         problem = Problem(
             r if r_next is None else None,
             s1=s1,
@@ -113,9 +122,10 @@ class TabularMDP(FrozenRecord):
         )
         if (problem.S, problem.A) != (S, A):
             raise InvalidModel(
-                f"{word} is for S = {problem.S}, A = {problem.A}, but P is for S = {S}, A = {A}. Expected "
-                f"{word} of shape {(steps, S, A, S)[: axes + 1]}, or another P: (S, A, S) for every pair, or a sparse "
-                "matrix (S*A, S) whose row s*A + a is of state s and action a."
+                f"{word} is for S = {problem.S}, A = {problem.A}, but P is for S = {S}, A = {A}. "
+                f"Expected {word} of shape {(steps, S, A, S)[: axes + 1]}, or another P: (S, A, S) "
+                "for every pair, or a sparse matrix (S*A, S) whose row s*A + a is of state s and "
+                "action a."
             )
         mean = problem.r_rows
         if table is not None:
@@ -137,8 +147,12 @@ class TabularMDP(FrozenRecord):
             problem=problem,
             name=name,
             cost=None if cost is None else signal("cost", cost, problem, InvalidModel),
-            baseline=None if baseline is None else check_policy(baseline, problem, "baseline").copy(),
-            suggested_floor=None if suggested_floor is None else _checked_floor(suggested_floor, problem),
+            baseline=None
+            if baseline is None
+            else check_policy(baseline, problem, "baseline").copy(),
+            suggested_floor=None
+            if suggested_floor is None
+            else _checked_floor(suggested_floor, problem),
         )
         if problem.knows_support:
             self._require_inside()
@@ -149,11 +163,14 @@ class TabularMDP(FrozenRecord):
         if bad is not None:
             h, entry = bad
             s, a, s_next, p = self.entry(entry)
-            raise InvalidModel(f"{where('P', (h, s, a, s_next))} is {p:g}, but support says it is impossible.")
+            raise InvalidModel(
+                f"{where('P', (h, s, a, s_next))} is {p:g}, but support says it is impossible."
+            )
 
     def outside(self, problem: Problem) -> tuple[int, int] | None:
-        """Return the first transition that happens here and that the mask of this problem excludes, as step and place
-        in `successors`; None if there is none."""
+        """Return the first transition that happens here and that the mask of this problem excludes,
+        as step and place in `successors`; None if there is none.
+        """
         if not problem.knows_support:
             return None
         mask = problem.mask_lists if problem.support_rows is None else listed(problem.support_rows)
@@ -162,13 +179,19 @@ class TabularMDP(FrozenRecord):
 
     def entry(self, i: int) -> tuple[int, int, int, float]:
         """Return state, action, next state and probability of an entry of `successors`."""
-        pair = (int(np.searchsorted(self.successors.first, i, side="right")) - 1) % (self.S * self.A)
+        pair = (int(np.searchsorted(self.successors.first, i, side="right")) - 1) % (
+            self.S * self.A
+        )
         return *divmod(pair, self.A), int(self.successors.state[i]), float(self.p_list[i])
 
     @cached_property
     def successors(self) -> Successors:
-        """The next states with P > 0, pair by pair; one set of lists for all steps, or one for each."""
-        return Successors(*map(read_only, listed(self.P_rows.reshape(-1, self.S * self.A, self.S) > 0.0)))
+        """The next states with P > 0, pair by pair; one set of lists for all steps, or one for
+        each.
+        """
+        return Successors(
+            *map(read_only, listed(self.P_rows.reshape(-1, self.S * self.A, self.S) > 0.0))
+        )
 
     @cached_property
     def p_list(self) -> Floats:
@@ -177,14 +200,20 @@ class TabularMDP(FrozenRecord):
 
     @cached_property
     def P_rows(self) -> Floats:
-        """The transition probabilities (H or 1, S, A, S). Those of a sparse world are refused where they are many."""
+        """The transition probabilities (H or 1, S, A, S). Those of a sparse world are refused
+        where they are many.
+        """
         table = self.table
-        require_small("P", (table.rows, self.S, self.A, self.S), "world.successors and world.p_list")
+        require_small(
+            "P", (table.rows, self.S, self.A, self.S), "world.successors and world.p_list"
+        )
         return read_only(table.dense().reshape(-1, self.S, self.A, self.S))
 
     @cached_property
     def P(self) -> Floats:
-        """The transition probabilities (H, S, A, S), of stationary dynamics a view of those of one step."""
+        """The transition probabilities (H, S, A, S), of stationary dynamics a view of those of
+        one step.
+        """
         return np.broadcast_to(self.P_rows, (self.H, self.S, self.A, self.S))
 
     @property
@@ -235,7 +264,11 @@ class TabularMDP(FrozenRecord):
 
     def can_follow(self, h: int, s: int, a: int, s_next: int) -> bool:
         """Is this next state possible?"""
-        return bool((self.next_states(h, s, a)[0] == s_next).any()) if self.sparse else self.P[h, s, a, s_next] > 0.0
+        return (
+            bool((self.next_states(h, s, a)[0] == s_next).any())
+            if self.sparse
+            else self.P[h, s, a, s_next] > 0.0
+        )
 
     def draw_next(self, h: int, s: int, a: int, rng: np.random.Generator) -> int:
         """Draw the next state."""
@@ -249,17 +282,24 @@ class TabularMDP(FrozenRecord):
         if not self.sparse:
             return np.asarray((self.P[h] * V).sum(axis=-1))
         place, state, p = self.entries(h)
-        return np.asarray(np.bincount(place, p * V[state], self.S * self.A).reshape(self.S, self.A), dtype=np.float64)
+        return np.asarray(
+            np.bincount(place, p * V[state], self.S * self.A).reshape(self.S, self.A),
+            dtype=np.float64,
+        )
 
     def spread(self, h: int, d: Floats) -> Floats:
-        """Return how many are in each state (S,) after step h, of as many as d (S, A) in each pair."""
+        """Return how many are in each state (S,) after step h, of as many as d (S, A) in each
+        pair.
+        """
         if not self.sparse:
             return np.asarray(np.einsum("sa,sat->t", d, self.P[h]))
         place, state, p = self.entries(h)
         return np.asarray(np.bincount(state, d.reshape(-1)[place] * p, self.S), dtype=np.float64)
 
     def entries(self, h: int) -> tuple[Ints, Ints, Floats]:
-        """Return pair, next state and probability of every transition that is possible at step h."""
+        """Return pair, next state and probability of every transition that is possible at step
+        h.
+        """
         (first, state), pairs = self.successors, self.S * self.A
         row = h % rows_of(self.successors, pairs)
         first = first[row * pairs : (row + 1) * pairs + 1]
@@ -267,7 +307,9 @@ class TabularMDP(FrozenRecord):
         return np.repeat(np.arange(pairs), np.diff(first)), state[own], self.p_list[own]
 
     def at_start(self, V: Floats) -> float:
-        """Return the value at the start of values V (S,) of the first step: at s1, or averaged over the start."""
+        """Return the value at the start of values V (S,) of the first step: at s1, or averaged
+        over the start.
+        """
         return float(V[self.s1]) if self.problem.one_start else float(np.cumsum(self.start * V)[-1])
 
     def mean_reward(self, h: Indices, s: Indices, a: Indices, s_next: Indices) -> Floats:
@@ -275,23 +317,34 @@ class TabularMDP(FrozenRecord):
         return self.problem.reward_of(h, s, a, s_next)
 
     def with_support(self) -> "TabularMDP":
-        """Return the same world, whose agents know which transitions are possible: those with P > 0."""
+        """Return the same world, whose agents know which transitions are possible: those with P
+        > 0.
+        """
         mask = self.successors if self.sparse else self._short(self.P_rows > 0.0)
         return _rebuilt(self._arguments() | {"support": mask}, self.problem.names)
 
     def averaged(self) -> "TabularMDP":
         """Return the same world, whose agents know the mean reward of each pair instead of r_next.
 
-        It is for bounds that need r(s, a), such as the paper's. That the means are known is then a premise of its own.
+        It is for bounds that need r(s, a), such as the paper's. That the means are known is then a
+        premise of its own.
         """
-        mean = np.clip(self.r_rows.reshape(-1, self.S, self.A), 0.0, 1.0)  # rounding may put a mean of ones above 1
-        return _rebuilt(self._arguments() | {"r": self._short(mean), "r_next": None}, self.problem.names)
+        mean = np.clip(
+            self.r_rows.reshape(-1, self.S, self.A), 0.0, 1.0
+        )  # rounding may put a mean of ones above 1
+        return _rebuilt(
+            self._arguments() | {"r": self._short(mean), "r_next": None}, self.problem.names
+        )
 
     def _short(self, rows: AnyArray) -> AnyArray:
         return rows[0] if len(rows) == 1 else rows
 
-    def with_names(self, states: Sequence[Name] | None = None, actions: Sequence[Name] | None = None) -> "TabularMDP":
-        """Return the same world with these names of states and actions, for people; see `Problem.with_names`."""
+    def with_names(
+        self, states: Sequence[Name] | None = None, actions: Sequence[Name] | None = None
+    ) -> "TabularMDP":
+        """Return the same world with these names of states and actions, for people; see
+        `Problem.with_names`.
+        """
         return _rebuilt(self._arguments(), self.problem.with_names(states, actions).names)
 
     @cached_property
@@ -301,14 +354,18 @@ class TabularMDP(FrozenRecord):
 
     @property
     def paid_rows(self) -> Floats:
-        """r_next as the kernels read it, (H or 1, S*A, S); of size 0 where rewards do not depend on the next state."""
+        """r_next as the kernels read it, (H or 1, S*A, S); of size 0 where rewards do not depend
+        on the next state.
+        """
         after = self.problem.r_next_rows
         return read_only(np.zeros((0, 0, 0))) if after is None else after
 
     @cached_property
     def paid_list(self) -> Floats:
-        """What each entry of `successors` pays, (steps, entries): one row, or one for each step where only the rewards
-        depend on it; of size 0 where rewards do not depend on the next state."""
+        """What each entry of `successors` pays, (steps, entries): one row, or one for each step
+        where only the rewards depend on it; of size 0 where rewards do not depend on the next
+        state.
+        """
         paid = paid_by_entry(self.problem, self.table)
         return read_only(np.zeros((0, 0)) if paid is None else paid)
 
@@ -318,7 +375,14 @@ class TabularMDP(FrozenRecord):
         if self.sparse:
             first, state = self.successors
             return kernels.SparseWorld(
-                first, state, self.p_list, self.r_rows, self.paid_list, self.start, several, self.random_rewards
+                first,
+                state,
+                self.p_list,
+                self.r_rows,
+                self.paid_list,
+                self.start,
+                several,
+                self.random_rewards,
             )
         return kernels.TrueWorld(
             self.P_rows,
@@ -331,7 +395,9 @@ class TabularMDP(FrozenRecord):
         )
 
     def rewards_for(self, problem: Problem) -> "kernels.ListedRewards":
-        """Return the rewards that an agent of this problem knows, as the kernels read them in this sparse world."""
+        """Return the rewards that an agent of this problem knows, as the kernels read them in
+        this sparse world.
+        """
         paid = paid_by_entry(problem, self.table)
         after = np.zeros((0, 0)) if paid is None else paid
         return kernels.listed_rewards_from(problem.r_rows, after, problem.unknown_rows)
@@ -365,11 +431,15 @@ def _rebuilt(arguments: dict[str, Any], names: Names = NO_NAMES) -> TabularMDP:
 
 
 def _dense(P: Any, rewards: Any, word: str, H: int | None) -> tuple[Floats, int, bool]:
-    """Return P (rows, S, A, S) of a dense array, the number of steps, and whether they all share the dynamics."""
+    """Return P (rows, S, A, S) of a dense array, the number of steps, and whether they all share
+    the dynamics.
+    """
     given_P = as_floats("P", P, InvalidModel)
     table = rewards.table if isinstance(rewards, Rescaled) else rewards
     if not isinstance(table, np.ndarray) and as_lists(table):
-        raise InvalidModel(f"{word} is sparse, but P is a dense array. Give both as sparse matrices, or none.")
+        raise InvalidModel(
+            f"{word} is sparse, but P is a dense array. Give both as sparse matrices, or none."
+        )
     found = as_floats(word, table, InvalidModel)
     by_step = found.ndim == AXES[word] + 1
     if H is None and given_P.ndim == 4:
@@ -382,7 +452,8 @@ def _dense(P: Any, rewards: Any, word: str, H: int | None) -> tuple[Floats, int,
     _, S, _, S_next = transitions.shape
     if S_next != S:
         raise InvalidModel(
-            f"P has shape {given_P.shape}: {S} states, but rows over {S_next} next states. They must agree."
+            f"P has shape {given_P.shape}: {S} states, but rows over {S_next} next states. They "
+            "must agree."
         )
     require_distributions("P", given_P, MEANING, InvalidModel)
     return transitions.copy(), steps, given_P.ndim == 3
@@ -395,11 +466,16 @@ def _checked_floor(floor: float, problem: Problem) -> float:
 
 
 def random_mdp(S: int, A: int, H: int, seed: int, stationary: bool = False) -> TabularMDP:
-    """Return the paper's synthetic world: rewards uniform on [0, 1], transitions uniform on the simplex, start 0.
+    """Return the paper's synthetic world: rewards uniform on [0, 1], transitions uniform on the
+    simplex, start 0.
 
-    rng = default_rng(seed) draws first all rewards, then all transition rows; `stationary` draws one step's worth.
+    rng = default_rng(seed) draws first all rewards, then all transition rows; `stationary` draws
+    one step's worth.
     """
-    sizes = [require_integer(name, size, 1, InvalidModel) for name, size in (("S", S), ("A", A), ("H", H))]
+    sizes = [
+        require_integer(name, size, 1, InvalidModel)
+        for name, size in (("S", S), ("A", A), ("H", H))
+    ]
     require_size("P", (1 if stationary else sizes[2], *sizes[:2], sizes[0]), InvalidModel)
     require_size("r", sizes, InvalidModel)
     rng = np.random.default_rng(require_integer("seed", seed, 0, InvalidModel))
@@ -413,6 +489,6 @@ def require_world(world: object) -> None:
     """Refuse what is not a TabularMDP: exact values need the true model."""
     if not isinstance(world, TabularMDP):
         raise InvalidModel(
-            f"Expected a TabularMDP, found {type(world).__name__}. Exact values and simulation need the true "
-            "transition probabilities, which a Problem does not have."
+            f"Expected a TabularMDP, found {type(world).__name__}. Exact values and simulation "
+            "need the true transition probabilities, which a Problem does not have."
         )

@@ -1,7 +1,7 @@
 """The runs whose bits are kept, in the words of the public interface.
 
-Everything here goes through `surefoot`'s public names. If one of them, or an attribute, gets another name, this file is
-the only one to change; the numbers in bits.json stay as they are.
+Everything here goes through `surefoot`'s public names. If one of them, or an attribute, gets
+another name, this file is the only one to change; the numbers in bits.json stay as they are.
 """
 
 import hashlib
@@ -26,7 +26,9 @@ LIBRARIES = ("numpy", "numba", "highspy", "duckdb", "gymnasium")
 # Said, because the defaults are others.
 PRIOR = sf.KL(full_support=True)
 DEFAULTS: dict[str, Any] = {"bounds": PRIOR, "returns": None}  # of the StepMix family
-EVERY: dict[str, Any] = {"replan": 0.0}  # a plan before every episode; others name a share, and play blocks
+EVERY: dict[str, Any] = {
+    "replan": 0.0
+}  # a plan before every episode; others name a share, and play blocks
 SHARE = 0.2  # of delta, for returns
 
 
@@ -47,7 +49,9 @@ def machine() -> dict[str, Any]:
 
 
 def digest(parts: dict[str, Any]) -> str:
-    """A hash of labels, kinds, shapes and every byte. Labels are ours: they are not read from the library."""
+    """A hash of labels, kinds, shapes and every byte. Labels are ours: they are not read from
+    the library.
+    """
     total = hashlib.sha256()
     for label in sorted(parts):
         value = parts[label]
@@ -68,18 +72,25 @@ def sha256(path: Path) -> str:
 def of_ledger(path: Path) -> dict[str, Any]:
     """The records of a ledger; not their chain, nor the version that wrote them."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    kept = [{name: value for name, value in line.items() if name not in ("digest", "software")} for line in lines]
+    kept = [
+        {name: value for name, value in line.items() if name not in ("digest", "software")}
+        for line in lines
+    ]
     return {"records": json.dumps(kept, sort_keys=True)}
 
 
 def in_file(path: Path) -> dict[str, Any]:
-    """The arrays of an .npz file, read by numpy alone; not the header, which names the version that wrote it."""
+    """The arrays of an .npz file, read by numpy alone; not the header, which names the version
+    that wrote it.
+    """
     with np.load(path, allow_pickle=False) as found:
         return {name: found[name] for name in found.files if name != "about"}
 
 
 class Made(NamedTuple):
-    """What came of a run: groups of labelled numbers, and some of them to compare where last bits may differ."""
+    """What came of a run: groups of labelled numbers, and some of them to compare where last
+    bits may differ.
+    """
 
     groups: dict[str, dict[str, Any]]
     numbers: dict[str, float | None]
@@ -88,7 +99,10 @@ class Made(NamedTuple):
         """As expected.json and bits.json have it."""
         return {
             "digests": {name: digest(group) for name, group in self.groups.items()},
-            "numbers": {name: None if value is None else float(value) for name, value in self.numbers.items()},
+            "numbers": {
+                name: None if value is None else float(value)
+                for name, value in self.numbers.items()
+            },
         }
 
 
@@ -226,8 +240,10 @@ def of_trials(folder: Path) -> dict[str, Any]:
 
 
 class Walk(gymnasium.Env):
-    """Two places, numbered 1 and 2, and two starts. Action 3 waits and earns 0; action 4 wins 5 and ends with
-    probability 1/2, else pays 1 and moves to the other place. The end is on the transition, not on the state."""
+    """Two places, numbered 1 and 2, and two starts. Action 3 waits and earns 0; action 4 wins 5 and
+    ends with probability 1/2, else pays 1 and moves to the other place. The end is on the
+    transition, not on the state.
+    """
 
     observation_space = Discrete(2, start=1)
     action_space = Discrete(2, start=3)
@@ -235,7 +251,8 @@ class Walk(gymnasium.Env):
     def __init__(self, shown: bool = True) -> None:
         """`shown`: does the environment show its model?"""
         self.table = {
-            s: {3: [(1.0, s, 0.0, False)], 4: [(0.5, 3 - s, 5.0, True), (0.5, 3 - s, -1.0, False)]} for s in (1, 2)
+            s: {3: [(1.0, s, 0.0, False)], 4: [(0.5, 3 - s, 5.0, True), (0.5, 3 - s, -1.0, False)]}
+            for s in (1, 2)
         }
         if shown:
             self.P, self.initial_state_distrib = self.table, np.array([0.25, 0.75])
@@ -273,16 +290,25 @@ def half(problem: sf.Problem) -> np.ndarray:
 def stepmix_kl() -> sf.StepMix:
     world = walk_world()
     floor = 1.5
-    return sf.StepMix(world.problem, half(world.problem), floor, pooled=True, replan=0.3, **DEFAULTS)
+    return sf.StepMix(
+        world.problem, half(world.problem), floor, pooled=True, replan=0.3, **DEFAULTS
+    )
 
 
 def epsmix_live() -> sf.EpsMix:
     """Unknown rewards, returns as evidence, and a certificate from before."""
     problem = walk_live()
     baseline = half(problem)
-    nothing = sf.certify(baseline, sf.Counts.zeros(problem, pooled=True), problem, 0.01, PRIOR).certificate
+    nothing = sf.certify(
+        baseline, sf.Counts.zeros(problem, pooled=True), problem, 0.01, PRIOR
+    ).certificate
     proof = replace(nothing, value=0.25, rescaled=None)
-    settings = {"pooled": True, "replan": 1.0, "returns": sf.Returns(share=0.5), "certificate": proof}
+    settings = {
+        "pooled": True,
+        "replan": 1.0,
+        "returns": sf.Returns(share=0.5),
+        "certificate": proof,
+    }
     return sf.EpsMix(problem, baseline, -0.5, delta=0.1, bounds=PRIOR, **settings)
 
 
@@ -300,7 +326,9 @@ def veiled_world() -> sf.TabularMDP:
     rng = np.random.default_rng(5)
     P = rng.dirichlet(np.ones(3), size=(3, 2))
     P[0, 0] = [0.0, 0.4, 0.6]
-    return sf.TabularMDP(P, rng.random((3, 2)), H=3, start=[0.5, 0.2, 0.3], random_rewards=True).with_support()
+    return sf.TabularMDP(
+        P, rng.random((3, 2)), H=3, start=[0.5, 0.2, 0.3], random_rewards=True
+    ).with_support()
 
 
 def baseline_of(world: sf.TabularMDP) -> np.ndarray:
@@ -315,7 +343,13 @@ def share_of(world: sf.TabularMDP, share: float) -> float:
 # ---- logs
 
 
-SHOP_COLUMNS = {"episode": "customer", "step": "week", "state": "segment", "action": "offer", "reward": "margin"}
+SHOP_COLUMNS = {
+    "episode": "customer",
+    "step": "week",
+    "state": "segment",
+    "action": "offer",
+    "reward": "margin",
+}
 SHOP_COLUMNS |= {"next_state": "next", "terminated": "left"}
 SHOP = {"columns": SHOP_COLUMNS, "reward_range": (-3.0, 8.0), "seed": 5, "states": "as logged"}
 PLAIN = {"states": "as logged", "reward_range": (0.0, 1.0)}
@@ -365,7 +399,9 @@ bounds = "kl"
 # ---- configured runs
 
 
-def simulated(build: Callable[[], tuple[sf.TabularMDP, sf.Agent]], episodes: int, looks: tuple[int, ...] = ()):
+def simulated(
+    build: Callable[[], tuple[sf.TabularMDP, sf.Agent]], episodes: int, looks: tuple[int, ...] = ()
+):
     """A run in a known world."""
 
     def run(seed: int, folder: Path) -> Made:
@@ -395,7 +431,14 @@ def told(kind: Any, below: float, **settings: Any) -> tuple[sf.TabularMDP, sf.Ag
     """A stationary world, and a learner that is told what the baseline is worth."""
     world = sf.random_mdp(S=3, A=2, H=3, seed=0, stationary=True)
     value = worth(world, baseline_of(world))
-    return world, kind(world.problem, baseline_of(world), value - below, baseline_value=value, pooled=True, **settings)
+    return world, kind(
+        world.problem,
+        baseline_of(world),
+        value - below,
+        baseline_value=value,
+        pooled=True,
+        **settings,
+    )
 
 
 def relative() -> tuple[sf.TabularMDP, sf.Agent]:
@@ -418,18 +461,37 @@ def costly() -> tuple[sf.TabularMDP, sf.Agent]:
     cost = np.random.default_rng(8).random((3, 3, 2))
     baseline = sf.uniform(3, 3, 2)
     spent = float((sf.occupancy(world, baseline) * cost).sum())
-    settings = {"cost": cost, "budget": spent + 0.4, "baseline_cost": spent, "bounds": sf.MaurerPontilBox()}
-    return world, sf.DOPE(world.problem, baseline, episodes=3000, pooled=True, replan=0.5, **settings)
+    settings = {
+        "cost": cost,
+        "budget": spent + 0.4,
+        "baseline_cost": spent,
+        "bounds": sf.MaurerPontilBox(),
+    }
+    return world, sf.DOPE(
+        world.problem, baseline, episodes=3000, pooled=True, replan=0.5, **settings
+    )
 
 
 def warm(seed: int, folder: Path) -> Made:
-    """Counts of one run start the next; several seeds at once; and the plan that would come next."""
-    world, agent = trap(sf.StepMix, delta=0.1, replan=0.1, explorer=sf.Thompson(sf.world("trap").problem), **DEFAULTS)
+    """Counts of one run start the next; several seeds at once; and the plan that would come
+    next.
+    """
+    world, agent = trap(
+        sf.StepMix,
+        delta=0.1,
+        replan=0.1,
+        explorer=sf.Thompson(sf.world("trap").problem),
+        **DEFAULTS,
+    )
     first = sf.simulate(world, agent, 500, seed, progress=False)
-    runs = sf.simulate_many(world, agent, 500, [seed, seed + 1], jobs=1, counts=first.counts, progress=False)
+    runs = sf.simulate_many(
+        world, agent, 500, [seed, seed + 1], jobs=1, counts=first.counts, progress=False
+    )
     plain = sf.simulate_reference(world, agent, 100, seed, progress=False)
     made = [of_run(run) for run in (first, *runs, plain)]
-    groups = {f"{i} {name}": group for i, one in enumerate(made) for name, group in one.groups.items()}
+    groups = {
+        f"{i} {name}": group for i, one in enumerate(made) for name, group in one.groups.items()
+    }
     groups["plan"] = of_plan(agent.plan(runs[-1].counts, np.random.default_rng(seed)))
     return Made(groups, made[0].numbers)
 
@@ -437,7 +499,9 @@ def warm(seed: int, folder: Path) -> Made:
 def learning(seed: int, folder: Path) -> Made:
     """`learn` in the toy, by its model and live, with a watchdog and a ledger."""
     shown = sf.learn(Walk(), stepmix_kl(), 200, seed, progress=False, ledger=folder / "toy.ledger")
-    live = sf.learn(Walk(shown=False), epsmix_live(), 150, seed, progress=False, watchdog=sf.Watchdog())
+    live = sf.learn(
+        Walk(shown=False), epsmix_live(), 150, seed, progress=False, watchdog=sf.Watchdog()
+    )
     groups = {f"shown {name}": group for name, group in of_run(shown).groups.items()}
     groups |= {f"live {name}": group for name, group in of_run(live).groups.items()}
     groups["ledger"] = of_ledger(folder / "toy.ledger")
@@ -461,7 +525,9 @@ def from_log(seed: int, folder: Path) -> Made:
         "certify": sf.certify(mu, log.counts, problem, 0.05, PRIOR),
         "unknown": sf.robust_vi(log.counts, unknown, 0.05, PRIOR),
     }
-    start = sf.hand_over(robust, 0.9 * robust.lower, kind=sf.StepMix, bounds=PRIOR, counts=log.counts)
+    start = sf.hand_over(
+        robust, 0.9 * robust.lower, kind=sf.StepMix, bounds=PRIOR, counts=log.counts
+    )
     agent = replace(start.agent, returns=None)
     run = of_run(sf.simulate(world, agent, 500, seed, counts=start.counts, progress=False))
     groups = {"log": of_log(log), **{name: of_learnt(one) for name, one in found.items()}}
@@ -479,13 +545,24 @@ def shop_log(seed: int, folder: Path) -> Made:
     sf.Baseline.of(learnt, log.codebook).save(folder / "baseline.npz")
     groups = {"log": of_log(log), "robust": of_learnt(learnt), "vi-lcb": of_learnt(lcb)}
     groups["file"] = in_file(folder / "baseline.npz")
-    return Made(groups, {"robust": learnt.rescaled_lower, "vi-lcb": lcb.rescaled_lower, "mean return": log.mean_return})
+    return Made(
+        groups,
+        {
+            "robust": learnt.rescaled_lower,
+            "vi-lcb": lcb.rescaled_lower,
+            "mean return": log.mean_return,
+        },
+    )
 
 
 PAPER_LOOKS = (1000, 100_000, 5_000_000, 20_000_000)
 RUNS: dict[str, Callable[[int, Path], Made]] = {
-    "stepmix, KL": simulated(lambda: dosing(sf.StepMix, **DEFAULTS, **EVERY), 4000, (1, 100, 1000, 4000)),
-    "stepmix, as in the paper": simulated(lambda: trap(sf.StepMix.paper, delta=0.1), 700_000, (700_000,)),
+    "stepmix, KL": simulated(
+        lambda: dosing(sf.StepMix, **DEFAULTS, **EVERY), 4000, (1, 100, 1000, 4000)
+    ),
+    "stepmix, as in the paper": simulated(
+        lambda: trap(sf.StepMix.paper, delta=0.1), 700_000, (700_000,)
+    ),
     "stepmix, the paper's bounds, blocks": simulated(
         lambda: trap(sf.StepMix, bounds=sf.Bernstein(), replan=0.05), 20_000_000, PAPER_LOOKS
     ),
@@ -501,17 +578,25 @@ RUNS: dict[str, Callable[[int, Path], Made]] = {
         lambda: (sf.world("trap"), sf.BPIUCBVI.paper(sf.world("trap").problem)), 20_000
     ),
     "relative floor": simulated(relative, 8000, (8000,)),
-    "unknown rewards and start": simulated(lambda: veiled(sf.StepMix, replan=0.2, **DEFAULTS), 6000, (6000,)),
+    "unknown rewards and start": simulated(
+        lambda: veiled(sf.StepMix, replan=0.2, **DEFAULTS), 6000, (6000,)
+    ),
     "unknown rewards, returns, epsmix": simulated(
         lambda: veiled(sf.EpsMix, bounds=PRIOR, returns=sf.Returns(SHARE), **EVERY), 6000, (6000,)
     ),
-    "dope": simulated(lambda: told(sf.DOPE, 0.4, episodes=3000, bounds=sf.MaurerPontilBox(), replan=0.3), 3000),
+    "dope": simulated(
+        lambda: told(sf.DOPE, 0.4, episodes=3000, bounds=sf.MaurerPontilBox(), replan=0.3), 3000
+    ),
     "dope, costs": simulated(costly, 3000),
     "optpess-lp": simulated(
-        lambda: told(sf.OptPessLP, 0.4, episodes=2000, bounds=sf.MaurerPontilBox(scale=0.2), replan=0.5),
+        lambda: told(
+            sf.OptPessLP, 0.4, episodes=2000, bounds=sf.MaurerPontilBox(scale=0.2), replan=0.5
+        ),
         2000,
     ),
-    "budget-exploration": simulated(lambda: told(sf.BudgetExploration, 0.2, replan=0.2, **DEFAULTS), 2000),
+    "budget-exploration": simulated(
+        lambda: told(sf.BudgetExploration, 0.2, replan=0.2, **DEFAULTS), 2000
+    ),
     "conservative-ucbvi": simulated(
         lambda: told(sf.ConservativeUCBVI, 0.2, episodes=1000, replan=0.1, **DEFAULTS), 1000
     ),

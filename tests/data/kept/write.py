@@ -23,7 +23,15 @@ def bits() -> dict:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "small.toml").write_text(kept.study_text(0))
         out = Path(folder, "out")
-        study = [sys.executable, "-m", "surefoot", "run", str(Path(folder, "small.toml")), "--out", str(out)]
+        study = [
+            sys.executable,
+            "-m",
+            "surefoot",
+            "run",
+            str(Path(folder, "small.toml")),
+            "--out",
+            str(out),
+        ]
         subprocess.run([*study, "--jobs", "1", "--no-report"], check=True, capture_output=True)
         found["study"] = kept.Made({"trials": kept.of_trials(out)}, {}).as_json()
     return found

@@ -92,7 +92,10 @@ def test_defaults_are_for_people(make):
 
 def test_agents_that_cannot_plan_for_so_many_states_refuse_them():
     many = sf.Problem(np.full((20_000, 2), 0.5), H=2, stationary=True)
-    few = r"has a number for every next state of every pair: H x S x A x S = 2 x 20000 x 2 x 20000, expected at most"
+    few = (
+        r"has a number for every next state of every pair: H x S x A x S = 2 x 20000 x 2 x "
+        r"20000, expected at most"
+    )
     for build in (
         lambda: sf.RewardFreeSafeRL(many, sf.uniform(2, 20_000, 2), 0.1, baseline_value=1.0),
         lambda: sf.UCBVI(many, episodes=100),
@@ -104,7 +107,9 @@ def test_agents_that_cannot_plan_for_so_many_states_refuse_them():
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, np.nan, np.inf, "0.1", True])
 def test_a_share_outside_of_0_to_1_is_refused(make, share):
-    with pytest.raises(sf.InvalidSetting, match=r"replan is .*expected a number from 0 to 1: the share of"):
+    with pytest.raises(
+        sf.InvalidSetting, match=r"replan is .*expected a number from 0 to 1: the share of"
+    ):
         make(replan=share)
 
 
@@ -126,7 +131,9 @@ def test_the_rivals_constants_are_the_printed_ones(paper_world):
 def test_the_preset_is_the_papers(make_splice):
     plain = make_splice()
     kind = type(plain)
-    arguments = (plain.problem,) if plain.floor is None else (plain.problem, plain.baseline, plain.floor)
+    arguments = (
+        (plain.problem,) if plain.floor is None else (plain.problem, plain.baseline, plain.floor)
+    )
     agent = kind.paper(*arguments, delta=0.1)
     assert (agent.delta, agent.pooled) == (0.1, False)
     assert agent.bounds == sf.Bernstein(1.0)
@@ -139,7 +146,12 @@ def test_plans_depend_on_counts_alone(make, paper_world, counts_of):
     before = counts.copy()
     first, second = agent.plan(counts), agent.plan(counts)
     assert counts == before
-    assert (first.source, first.h, first.rho, first.lower) == (second.source, second.h, second.rho, second.lower)
+    assert (first.source, first.h, first.rho, first.lower) == (
+        second.source,
+        second.h,
+        second.rho,
+        second.lower,
+    )
 
 
 def test_a_plan_says_what_it_is(make, paper_world, counts_of):
@@ -147,7 +159,9 @@ def test_a_plan_says_what_it_is(make, paper_world, counts_of):
         agent = make()
         plan = agent.plan(counts)
         policies = (
-            [plan.policy.first, plan.policy.second] if isinstance(plan.policy, sf.EpisodicMixture) else [plan.policy]
+            [plan.policy.first, plan.policy.second]
+            if isinstance(plan.policy, sf.EpisodicMixture)
+            else [plan.policy]
         )
         for policy in policies:
             sf.check_policy(policy, paper_world.problem)
@@ -163,16 +177,25 @@ def test_a_plan_says_what_it_is(make, paper_world, counts_of):
 
 
 def test_without_data_safety_is_trust(make, paper_world):
-    """At a floor that the rewards alone do not prove: these are known, so KL certifies some values without any data."""
+    """At a floor that the rewards alone do not prove: these are known, so KL certifies some
+    values without any data.
+    """
     agent = make(floor=2.55)
     plan = agent.plan(sf.Counts.zeros(paper_world.problem))
     if agent.floor is None:
         assert (plan.source, plan.safety) == ("optimistic", "no floor")
-    elif type(agent) is sf.RewardFreeSafeRL:  # it mixes from the first episode on, by what it is given: no less trust
+    elif (
+        type(agent) is sf.RewardFreeSafeRL
+    ):  # it mixes from the first episode on, by what it is given: no less trust
         assert (plan.source, plan.h, plan.safety) == ("mixture", paper_world.H, "trusted")
         assert 0.0 < plan.rho < agent.kappa
     else:
-        assert (plan.source, plan.h, plan.rho, plan.safety) == ("baseline", paper_world.H, 0.0, "trusted")
+        assert (plan.source, plan.h, plan.rho, plan.safety) == (
+            "baseline",
+            paper_world.H,
+            0.0,
+            "trusted",
+        )
         assert plan.lower < agent.floor
     assert not plan.certified
 
@@ -180,7 +203,9 @@ def test_without_data_safety_is_trust(make, paper_world):
 def test_with_data_safety_is_certified(make, paper_world, counts_of):
     agent = make()
     plan = agent.plan(informed(paper_world, counts_of))
-    if type(agent) is sf.RewardFreeSafeRL:  # its mixtures rest on what it is given; the policy it ends with does not
+    if (
+        type(agent) is sf.RewardFreeSafeRL
+    ):  # its mixtures rest on what it is given; the policy it ends with does not
         assert (plan.source, plan.safety) == ("mixture", "trusted")
         plan = make(accuracy=1.0).plan(informed(paper_world, counts_of, 3 * 10**12))
     if agent.floor is not None:
@@ -205,8 +230,12 @@ def test_counts_of_another_problem_are_refused(make):
         make().plan(sf.Counts.zeros(other.problem))
 
 
-def test_episodes_per_source_sum_to_all_and_it_resumes_from_saved_counts(make, paper_world, tmp_path):
-    """Agents of the plain loop play fewer episodes: each of their plans takes a thousand times as long."""
+def test_episodes_per_source_sum_to_all_and_it_resumes_from_saved_counts(
+    make, paper_world, tmp_path
+):
+    """Agents of the plain loop play fewer episodes: each of their plans takes a thousand times
+    as long.
+    """
     agent = make(**scaled(type(make()), 1e-4))
     episodes = 3000 if type(agent) in (sf.StepMix, sf.EpsMix, sf.StepNoMix, sf.BPIUCBVI) else 400
     run = sf.simulate(paper_world, agent, episodes, seed=1, floor=2.0)
@@ -226,7 +255,9 @@ def test_episodes_per_source_sum_to_all_and_it_resumes_from_saved_counts(make, p
 
 
 def test_the_mixture_is_worth_its_promise(paper_world, counts_of):
-    """On counts from the true world: the mixed policy's exact value is the neighbours' mean, and above the floor."""
+    """On counts from the true world: the mixed policy's exact value is the neighbours' mean, and
+    above the floor.
+    """
     baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
     counts = counts_of(paper_world, baseline, 4 * 10**6, seed=0)
     step = sf.StepMix.paper(paper_world.problem, baseline, 2.0, delta=0.1).plan(counts)
@@ -258,7 +289,9 @@ def test_an_agent_with_a_plan_of_its_own_is_asked_for_it(paper_world):
 
     run = sf.simulate(paper_world, Timid(paper_world.problem, sf.uniform(3, 5, 5), 0.0), 20, seed=0)
     assert run.sources["baseline"] == 20
-    run = sf.simulate(paper_world, sf.StepMix.paper(paper_world.problem, sf.uniform(3, 5, 5), 0.0), 20, seed=0)
+    run = sf.simulate(
+        paper_world, sf.StepMix.paper(paper_world.problem, sf.uniform(3, 5, 5), 0.0), 20, seed=0
+    )
     assert run.sources["optimistic"] == 20  # control: StepMix itself is optimistic at floor 0
 
 
@@ -273,16 +306,22 @@ def test_a_subclass_of_the_bounds_is_never_certified(paper_world):
 
 def test_another_floor_has_no_promise(paper_world):
     agent = sf.StepMix.paper(paper_world.problem, sf.boltzmann(sf.solve(paper_world).Q, 10.0), 1.0)
-    assert str(sf.simulate(paper_world, agent, 3, seed=0, floor=1.0).promise).startswith("certified at delta = 0.05")
+    assert str(sf.simulate(paper_world, agent, 3, seed=0, floor=1.0).promise).startswith(
+        "certified at delta = 0.05"
+    )
     other = sf.simulate(paper_world, agent, 3, seed=0, floor=2.0).promise
     assert str(other) == "no promise for this floor: the agent keeps 1"
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
 def test_copies_are_as_frozen_as_the_original(make, paper_world, copied):
-    """Worker processes get copies; kernels would be compiled again for writable ones, which could be changed."""
+    """Worker processes get copies; kernels would be compiled again for writable ones, which
+    could be changed.
+    """
     used = make()
-    assert used.replan_share == copied(used).replan_share  # what was asked of it before is no obstacle
+    assert (
+        used.replan_share == copied(used).replan_share
+    )  # what was asked of it before is no obstacle
     for original in (
         used,
         copied(used),
@@ -291,7 +330,9 @@ def test_copies_are_as_frozen_as_the_original(make, paper_world, copied):
         make().plan(sf.Counts.zeros(paper_world.problem)),
     ):
         again = copied(original)
-        arrays = {name: value for name, value in vars(again).items() if isinstance(value, np.ndarray)}
+        arrays = {
+            name: value for name, value in vars(again).items() if isinstance(value, np.ndarray)
+        }
         assert all(not array.flags.writeable for array in arrays.values())
         for name, array in arrays.items():
             np.testing.assert_array_equal(array, getattr(original, name))
@@ -311,7 +352,9 @@ def test_a_users_own_agent_runs_in_the_plain_loop(paper_world):
         promise = "no floor promised"
 
         def plan(self, counts):
-            return sf.Plan(sf.uniform(3, 5, 5), "baseline", self.h, 0.0, 0.0, 3.0, [0.0], "no floor")
+            return sf.Plan(
+                sf.uniform(3, 5, 5), "baseline", self.h, 0.0, 0.0, 3.0, [0.0], "no floor"
+            )
 
     Uniform.h = 4
     with pytest.raises(sf.InvalidSetting, match=r"h = 4, expected a step in 0..3"):
@@ -333,7 +376,9 @@ def described(agent):
 @pytest.mark.parametrize("scale", [1.0, 0.5])
 @pytest.mark.parametrize("family", sorted(BOUNDS))
 def test_an_agent_built_by_name_is_the_one_built_by_hand(family, scale):
-    """Each takes the settings that it can use: the rivals their printed boxes and bonus, or the sharpest of theirs."""
+    """Each takes the settings that it can use: the rivals their printed boxes and bonus, or the
+    sharpest of theirs.
+    """
     world = sf.world("random", S=3, A=2, H=3, seed=1, stationary=True)
     pi_b, value = world.baseline, float(sf.policy_value(world, world.baseline)[0, world.s1])
     three, sharp = (world.problem, pi_b, 0.4), family == "kl"
@@ -341,7 +386,11 @@ def test_an_agent_built_by_name_is_the_one_built_by_hand(family, scale):
     given = {**common, "bounds": build_bounds(family, scale)}
     knows = {**common, "baseline_value": value, "episodes": 300}
     box = {name: sf.MaurerPontilBox if sharp else own for name, own in BOXES.items()}
-    inside = None if sharp else sf.UCBVI(world.problem, episodes=300, delta=0.1, scale=scale, pooled=True)
+    inside = (
+        None
+        if sharp
+        else sf.UCBVI(world.problem, episodes=300, delta=0.1, scale=scale, pooled=True)
+    )
     certificate = sf.Certificate(0.2, 0.01, fingerprint_of(pi_b, world.problem))
     by_hand = {
         "stepmix": sf.StepMix(*three, certificate=certificate, **given),
@@ -351,9 +400,13 @@ def test_an_agent_built_by_name_is_the_one_built_by_hand(family, scale):
         "dope": sf.DOPE(*three, bounds=box["dope"](scale), **knows),
         "optpess-lp": sf.OptPessLP(*three, bounds=box["optpess-lp"](scale), **knows),
         "budget-exploration": sf.BudgetExploration(*three, **given),
-        "conservative-ucbvi": sf.ConservativeUCBVI(*three, baseline_value=value, learner=inside, **given),
+        "conservative-ucbvi": sf.ConservativeUCBVI(
+            *three, baseline_value=value, learner=inside, **given
+        ),
         "bpi-ucbvi-menard": sf.BPIUCBVIMenard(world.problem, scale=scale, **common),
-        "reward-free-safe": sf.RewardFreeSafeRL(*three, baseline_value=value, scale=scale, **common),
+        "reward-free-safe": sf.RewardFreeSafeRL(
+            *three, baseline_value=value, scale=scale, **common
+        ),
     }
     assert by_hand.keys() == sf.AGENTS.keys()
     settings = AgentSettings(pi_b, 0.4, value, 300, certificate=certificate, **given)
@@ -364,7 +417,9 @@ def test_an_agent_built_by_name_is_the_one_built_by_hand(family, scale):
 
 
 def test_one_registration_is_enough(monkeypatch):
-    """An agent that is registered in AGENTS can be tried, and named in a study, with no other change."""
+    """An agent that is registered in AGENTS can be tried, and named in a study, with no other
+    change.
+    """
 
     class Mine(sf.StepMix):
         name = "Mine"
@@ -383,4 +438,7 @@ def test_one_registration_is_enough(monkeypatch):
 
 
 def test_every_registered_agent_is_a_public_name():
-    assert all(getattr(sf, kind.__name__) is kind and kind.__name__ in sf.__all__ for kind in sf.AGENTS.values())
+    assert all(
+        getattr(sf, kind.__name__) is kind and kind.__name__ in sf.__all__
+        for kind in sf.AGENTS.values()
+    )

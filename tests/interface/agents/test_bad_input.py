@@ -1,4 +1,6 @@
-"""Every refusal is one sentence with the index, the expectation and the remedy. Nothing is repaired or clipped."""
+"""Every refusal is one sentence with the index, the expectation and the remedy. Nothing is
+repaired or clipped.
+"""
 
 import math
 import tracemalloc
@@ -24,11 +26,26 @@ def spoil(array, index, value):
 def test_worlds(parts):
     P, r = parts
     refused = [
-        (dict(P=spoil(P, (1, 0, 1), [0.5, 0.2, 0.24]), r=r), r"P\[1, 0, 1\] sums to 0.94, expected 1 within 1e-09"),
-        (dict(P=spoil(P, (0, 2, 1), [1.2, -0.2, 0.0]), r=r), r"P\[0, 2, 1, 1\] is -0.2, expected a probability >= 0"),
-        (dict(P=spoil(P, (0, 2, 1, 0), math.nan), r=r), r"P\[0, 2, 1, 0\] is nan, expected a finite number"),
-        (dict(P=P, r=spoil(r, (1, 2, 0), 1.5)), r"r\[1, 2, 0\] is 1.5, expected a reward in \[0, 1\].*declare their"),
-        (dict(P=P, r=spoil(r, (1, 2, 0), -0.1)), r"r\[1, 2, 0\] is -0.1, expected a reward in \[0, 1\]"),
+        (
+            dict(P=spoil(P, (1, 0, 1), [0.5, 0.2, 0.24]), r=r),
+            r"P\[1, 0, 1\] sums to 0.94, expected 1 within 1e-09",
+        ),
+        (
+            dict(P=spoil(P, (0, 2, 1), [1.2, -0.2, 0.0]), r=r),
+            r"P\[0, 2, 1, 1\] is -0.2, expected a probability >= 0",
+        ),
+        (
+            dict(P=spoil(P, (0, 2, 1, 0), math.nan), r=r),
+            r"P\[0, 2, 1, 0\] is nan, expected a finite number",
+        ),
+        (
+            dict(P=P, r=spoil(r, (1, 2, 0), 1.5)),
+            r"r\[1, 2, 0\] is 1.5, expected a reward in \[0, 1\].*declare their",
+        ),
+        (
+            dict(P=P, r=spoil(r, (1, 2, 0), -0.1)),
+            r"r\[1, 2, 0\] is -0.1, expected a reward in \[0, 1\]",
+        ),
         (dict(P=P, r=spoil(r, (1, 2, 0), math.nan)), r"r\[1, 2, 0\] is nan"),
         (dict(P=P, r=spoil(r, (1, 2, 0), math.inf)), r"r\[1, 2, 0\] is inf"),
         (dict(P=P, r=r[:1]), r"r has 1 steps"),
@@ -132,7 +149,9 @@ def test_counts():
         with pytest.raises(sf.InvalidCounts, match=message):
             sf.Counts(n_sas)
     with pytest.raises(sf.InvalidCounts, match="stationary=True"):
-        sf.Model(sf.Problem(np.full((3, 2, 2), 0.5)), sf.Counts(np.ones((2, 2, 2), dtype=int), H=3), 0.1)
+        sf.Model(
+            sf.Problem(np.full((3, 2, 2), 0.5)), sf.Counts(np.ones((2, 2, 2), dtype=int), H=3), 0.1
+        )
     with pytest.raises(sf.InvalidCounts, match="expected \\(3, 2, 2, 2\\)"):
         sf.Model(sf.Problem(np.full((3, 2, 2), 0.5)), sf.Counts(good), 0.1)
     with pytest.raises(sf.InvalidCounts, match="do not belong together"):
@@ -149,7 +168,10 @@ def test_episodes_leave_counts_unchanged_when_refused():
         (lambda: sf.Episode([[0, 1, 2]], [0, 1]), "expected a plain list"),
         (lambda: sf.Episode([0, 1, 2], [0, 1], [0.5]), "one per action"),
         (lambda: sf.Episode([0, 1, 2], [0, 1], [0.5, math.nan]), r"rewards\[1\] is nan"),
-        (lambda: sf.Episode([0, 1, 3], [0, 1]), r"states\[2\] is 3, expected one of 0..2. The episode was not counted"),
+        (
+            lambda: sf.Episode([0, 1, 3], [0, 1]),
+            r"states\[2\] is 3, expected one of 0..2. The episode was not counted",
+        ),
         (lambda: sf.Episode([-1, 1, 2], [0, 1]), r"states\[0\] is -1"),
         (lambda: sf.Episode([0, 1, 2], [0, 2]), r"actions\[1\] is 2, expected one of 0..1"),
         (lambda: sf.Episode([0, 1, 2, 0], [0, 1, 0]), "3 steps, these counts have 2"),
@@ -171,10 +193,22 @@ def test_odd_types_are_refused_in_words(parts):
     refused = [
         (lambda: sf.TabularMDP(masked, r), sf.InvalidModel, "masked array"),
         (lambda: sf.TabularMDP(P, r, H=2.0), sf.InvalidModel, "H is 2.0, expected an integer"),
-        (lambda: sf.TabularMDP(P[0], r[0], H=10**30), sf.InvalidModel, "expected at most 1000000 steps"),
-        (lambda: sf.TabularMDP(P[0], spoil(r[0], (2, 1), math.nan), H=3), sf.InvalidModel, r"r\[2, 1\] is nan"),
+        (
+            lambda: sf.TabularMDP(P[0], r[0], H=10**30),
+            sf.InvalidModel,
+            "expected at most 1000000 steps",
+        ),
+        (
+            lambda: sf.TabularMDP(P[0], spoil(r[0], (2, 1), math.nan), H=3),
+            sf.InvalidModel,
+            r"r\[2, 1\] is nan",
+        ),
         (lambda: sf.Problem(0.5), sf.InvalidModel, r"shape \(\)"),
-        (lambda: sf.random_mdp(10**6, 10, 10, seed=0), sf.InvalidModel, "numbers, expected at most"),
+        (
+            lambda: sf.random_mdp(10**6, 10, 10, seed=0),
+            sf.InvalidModel,
+            "numbers, expected at most",
+        ),
         (
             lambda: sf.StepMix.paper(world, baseline, 0.5),
             sf.InvalidSetting,
@@ -185,10 +219,18 @@ def test_odd_types_are_refused_in_words(parts):
         (lambda: sf.boltzmann([[[1e308, -1e308]]], 0.0), sf.InvalidPolicy, "as large as 1e\\+308"),
         (lambda: sf.Counts([[1], [1, 2]]), sf.InvalidCounts, "ragged"),
         (lambda: sf.Episode([[0], [1, 2]], [0]), sf.InvalidEpisode, "ragged"),
-        (lambda: sf.play(world, np.zeros((2, 3, 2)), np.random.default_rng(0)), sf.InvalidPolicy, "sums to 0"),
+        (
+            lambda: sf.play(world, np.zeros((2, 3, 2)), np.random.default_rng(0)),
+            sf.InvalidPolicy,
+            "sums to 0",
+        ),
         (lambda: sf.solve(world.problem), sf.InvalidModel, "Expected a TabularMDP, found Problem"),
         (lambda: sf.simulate(world, "stepmix", 5, seed=0), sf.InvalidSetting, "Expected an agent"),
-        (lambda: sf.BPIUCBVI.paper(world.problem).plan(np.zeros((2, 3, 2, 3))), sf.InvalidCounts, "found ndarray"),
+        (
+            lambda: sf.BPIUCBVI.paper(world.problem).plan(np.zeros((2, 3, 2, 3))),
+            sf.InvalidCounts,
+            "found ndarray",
+        ),
         (
             lambda: sf.simulate_many(world, sf.BPIUCBVI.paper(world.problem), 5, seeds=5),
             sf.InvalidSetting,
@@ -259,14 +301,24 @@ def test_a_floor_above_the_baseline_is_said_by_who_knows_it(parts):
     baseline = sf.uniform(2, 3, 2)
     value = sf.policy_value(world, baseline)[0, 0]
     with pytest.warns(sf.FloorAboveBaseline, match="below the floor") as caught:
-        run = sf.simulate(world, sf.StepMix.paper(world.problem, baseline, value + 0.01), 10, seed=0)
+        run = sf.simulate(
+            world, sf.StepMix.paper(world.problem, baseline, value + 0.01), 10, seed=0
+        )
     assert run.violations == 10
     assert caught[0].filename == __file__  # it points at the caller
     assert str(run.promise).startswith("no promise: its premise is false")
     with pytest.warns(sf.FloorAboveBaseline, match="no policy reaches it"):
         sf.simulate(world, sf.StepMix.paper(world.problem, baseline, 2.0), 10, seed=0)
-    with pytest.warns(sf.FloorAboveBaseline) as caught:  # the agent's own floor counts, whatever else is counted
-        sf.simulate_many(world, sf.StepMix.paper(world.problem, baseline, value + 0.01), 10, seeds=range(3), floor=0.1)
+    with pytest.warns(
+        sf.FloorAboveBaseline
+    ) as caught:  # the agent's own floor counts, whatever else is counted
+        sf.simulate_many(
+            world,
+            sf.StepMix.paper(world.problem, baseline, value + 0.01),
+            10,
+            seeds=range(3),
+            floor=0.1,
+        )
     assert len(caught) == 1
     run = sf.simulate(
         world, sf.StepMix.paper(world.problem, baseline, value - 0.01), 10, seed=0
@@ -289,7 +341,10 @@ def test_messages_are_one_sentence_or_two_and_name_the_remedy(parts):
         (lambda: sf.uniform(10**6, 10**6, 10), sf.InvalidPolicy),
         (lambda: sf.random_mdp(10**5, 2, 10, seed=0), sf.InvalidModel),
         (lambda: sf.random_mdp(3, 2, 10**9, seed=0, stationary=True), sf.InvalidModel),
-        *((lambda name=name: sf.world(name, H=10**9), sf.InvalidModel) for name in ("trap-long", "dosing", "queue")),
+        *(
+            (lambda name=name: sf.world(name, H=10**9), sf.InvalidModel)
+            for name in ("trap-long", "dosing", "queue")
+        ),
         (lambda: sf.world("random-sparse", S=100_000), sf.InvalidModel),
         (lambda: sf.world("river-swim", S=5000, H=10**9), sf.InvalidModel),
     ],
@@ -305,7 +360,9 @@ def test_what_would_not_fit_is_refused_before_memory_is_asked_for(make, error):
 
 
 def test_sums_that_overflow_a_machine_word_are_compared_as_they_are():
-    """2^62 episodes earn up to 2^83 units: nothing is wrong with the first; the second earned more than it could."""
+    """2^62 episodes earn up to 2^83 units: nothing is wrong with the first; the second earned
+    more than it could.
+    """
     held = sf.Counts(np.zeros((2, 1, 1, 1), int), baseline_returns=[2**62, 5])
     assert held.baseline_returns.tolist() == [2**62, 5]
     with pytest.raises(sf.InvalidCounts, match="baseline_returns"):

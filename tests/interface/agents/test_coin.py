@@ -1,4 +1,6 @@
-"""The coin of an episodic mixture: of the episode's number and of the user's generator, and of no number of theirs."""
+"""The coin of an episodic mixture: of the episode's number and of the user's generator, and of
+no number of theirs.
+"""
 
 import copy
 import hashlib
@@ -16,7 +18,9 @@ KINDS = (np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.MT199
 
 
 def coin(rho=0.5):
-    return sf.Plan(sf.EpisodicMixture(FIRST, SECOND, rho), "mixture", 2, rho, 0.0, 2.0, [0.0], "no floor")
+    return sf.Plan(
+        sf.EpisodicMixture(FIRST, SECOND, rho), "mixture", 2, rho, 0.0, 2.0, [0.0], "no floor"
+    )
 
 
 def eps_agent(**changes):
@@ -29,13 +33,20 @@ def eps_agent(**changes):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_number_and_generator_are_the_same_coin(kind):
-    """From plan to plan and process to process. Another number, or another seed, is another coin."""
+    """From plan to plan and process to process. Another number, or another seed, is another
+    coin.
+    """
     sides = [
-        [bool(coin().draw(np.random.Generator(kind(seed)), episode=k).baseline) for k in range(200)] for seed in (0, 1)
+        [bool(coin().draw(np.random.Generator(kind(seed)), episode=k).baseline) for k in range(200)]
+        for seed in (0, 1)
     ]
-    again = [bool(coin().draw(np.random.Generator(kind(0)), episode=k).baseline) for k in range(200)]
+    again = [
+        bool(coin().draw(np.random.Generator(kind(0)), episode=k).baseline) for k in range(200)
+    ]
     assert again == sides[0] != sides[1]
-    assert all(60 < sum(each) < 140 for each in sides)  # 100 expected; 40 are more than 5 standard deviations
+    assert all(
+        60 < sum(each) < 140 for each in sides
+    )  # 100 expected; 40 are more than 5 standard deviations
 
 
 def test_the_coin_is_the_one_that_is_written_down():
@@ -43,9 +54,13 @@ def test_the_coin_is_the_one_that_is_written_down():
     for k in range(50):
         u = np.random.default_rng([7, k]).random()
         text = json.dumps(["surefoot coin 1", "plan", k, u.hex()])
-        key = np.frombuffer(hashlib.sha256(text.encode()).digest()[:16], dtype="<u8").astype(np.uint64)
+        key = np.frombuffer(hashlib.sha256(text.encode()).digest()[:16], dtype="<u8").astype(
+            np.uint64
+        )
         tossed = np.random.Generator(np.random.Philox(key=key)).random()
-        assert bool(coin(0.3).draw(np.random.default_rng([7, k]), episode=k).baseline) == (tossed >= 0.3)
+        assert bool(coin(0.3).draw(np.random.default_rng([7, k]), episode=k).baseline) == (
+            tossed >= 0.3
+        )
 
 
 @pytest.mark.parametrize("rho", [0.0, 1.0])

@@ -1,4 +1,6 @@
-"""The checks that users point at their own code: each planted fault is found, and good ones are left in peace."""
+"""The checks that users point at their own code: each planted fault is found, and good ones are
+left in peace.
+"""
 
 import copy
 
@@ -15,7 +17,9 @@ from surefoot.worlds.gymnasium import env_id
 
 
 class Bandit(gymnasium.Env):
-    """Two states. Action 0 stays and pays 0; action 1 moves on with 0.7 and pays 1 for it. Ends never."""
+    """Two states. Action 0 stays and pays 0; action 1 moves on with 0.7 and pays 1 for it. Ends
+    never.
+    """
 
     observation_space = Discrete(2)
     action_space = Discrete(2)
@@ -25,7 +29,8 @@ class Bandit(gymnasium.Env):
         self.does = does
         if shown:
             self.P = {
-                s: {0: [(1.0, s, 0.0, False)], 1: [(0.7, 1 - s, 1.0, False), (0.3, s, 0.0, False)]} for s in (0, 1)
+                s: {0: [(1.0, s, 0.0, False)], 1: [(0.7, 1 - s, 1.0, False), (0.3, s, 0.0, False)]}
+                for s in (0, 1)
             }
 
     def reset(self, *, seed=None, options=None):
@@ -70,7 +75,8 @@ def test_a_good_environment_is_left_in_peace(shown):
 
 
 @pytest.mark.parametrize(
-    "name", ["FrozenLake-v1", "FrozenLake8x8-v1", "CliffWalking-v1", "CliffWalkingSlippery-v1", "Taxi-v4"]
+    "name",
+    ["FrozenLake-v1", "FrozenLake8x8-v1", "CliffWalking-v1", "CliffWalkingSlippery-v1", "Taxi-v4"],
 )
 def test_gymnasiums_own_environments_are_left_in_peace(name):
     findings = sf.check_world(name)
@@ -98,10 +104,16 @@ def test_an_environment_that_does_not_do_what_its_model_says(does):
 def test_an_outcome_that_the_model_excludes():
     env = Bandit()
     env.P[1][1] = [(0.7, 0, 2.0, False), (0.3, 1, 0.0, False)]  # says it pays 2, and pays 1
-    assert_found(sf.check_world(env), "Action 1 in state 1 led to state 0 with reward 1, which P says is impossible")
+    assert_found(
+        sf.check_world(env),
+        "Action 1 in state 1 led to state 0 with reward 1, which P says is impossible",
+    )
     ends = Bandit()
     ends.P[0][0] = [(1.0, 0, 0.0, True)]  # says it ends, and does not
-    assert_found(sf.check_world(ends), "Action 0 in state 0 led to state 0 with reward 0, which P says is impossible")
+    assert_found(
+        sf.check_world(ends),
+        "Action 0 in state 0 led to state 0 with reward 0, which P says is impossible",
+    )
 
 
 def test_findings_use_the_environments_own_numbers():
@@ -112,7 +124,8 @@ def test_findings_use_the_environments_own_numbers():
         def __init__(self):
             super().__init__()
             self.P = {
-                s: {7: [(1.0, s, 0.0, False)], 8: [(0.7, 11 - s, 1.0, False), (0.3, s, 0.0, False)]} for s in (5, 6)
+                s: {7: [(1.0, s, 0.0, False)], 8: [(0.7, 11 - s, 1.0, False), (0.3, s, 0.0, False)]}
+                for s in (5, 6)
             }
 
         def reset(self, *, seed=None, options=None):
@@ -145,7 +158,9 @@ def test_an_environment_that_ignores_its_seed():
             return super().reset(seed=None)
 
     for shown in (True, False):
-        assert_found(sf.check_world(Deaf(shown)), "The same seed and actions gave two different histories")
+        assert_found(
+            sf.check_world(Deaf(shown)), "The same seed and actions gave two different histories"
+        )
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -252,7 +267,9 @@ def world():
 def test_our_agents_are_left_in_peace(name, pooled, scale, world):
     bounds = sf.Bernstein(scale)
     value = value_of(world, world.baseline)
-    settings = AgentSettings(world.baseline, 0.1, value, 1000, delta=0.05, bounds=bounds, pooled=pooled)
+    settings = AgentSettings(
+        world.baseline, 0.1, value, 1000, delta=0.05, bounds=bounds, pooled=pooled
+    )
     agent = build_agent(name, world.problem, settings)
     for seed in range(3):
         findings = sf.check_agent(agent, seed=seed)
@@ -263,11 +280,15 @@ def test_our_agents_are_left_in_peace(name, pooled, scale, world):
 @pytest.mark.parametrize("family", sorted(sf.FAMILIES))
 def test_our_agents_are_left_in_peace_in_every_family(family):
     world = sf.world(family)
-    assert_quiet(sf.check_agent(sf.StepMix.paper(world.problem, world.baseline, world.suggested_floor)))
+    assert_quiet(
+        sf.check_agent(sf.StepMix.paper(world.problem, world.baseline, world.suggested_floor))
+    )
 
 
 class Own:
-    """An agent of one's own: it plays at random and promises nothing. Faults are planted in subclasses."""
+    """An agent of one's own: it plays at random and promises nothing. Faults are planted in
+    subclasses.
+    """
 
     pooled, promise, floor = False, "no floor promised", None
 
@@ -278,7 +299,9 @@ class Own:
         return sf.uniform(self.problem.H, self.problem.S, self.problem.A)
 
     def plan(self, counts):
-        return sf.Plan(self.policy(counts), "optimistic", 0, 1.0, 0.0, float(self.problem.H), [0.0], "no floor")
+        return sf.Plan(
+            self.policy(counts), "optimistic", 0, 1.0, 0.0, float(self.problem.H), [0.0], "no floor"
+        )
 
 
 def changed(plan, **fields):
@@ -301,7 +324,9 @@ def test_an_agent_that_lacks_something(name, world):
     }
     assert_quiet(sf.check_agent(type("Whole", (), parts)()))
     del parts[name]
-    assert_found(sf.check_agent(type("Partial", (), parts)()), f"It is not an agent: it lacks {name}. See")
+    assert_found(
+        sf.check_agent(type("Partial", (), parts)()), f"It is not an agent: it lacks {name}. See"
+    )
 
 
 def test_an_agent_that_was_given_the_world(world):
@@ -336,7 +361,9 @@ def test_an_agent_that_is_random(world):
 
     class Coin(Own):
         def policy(self, counts):
-            return sf.EpisodicMixture(super().policy(counts), rng.dirichlet(np.ones(2), size=(3, 4)), 0.5)
+            return sf.EpisodicMixture(
+                super().policy(counts), rng.dirichlet(np.ones(2), size=(3, 4)), 0.5
+            )
 
     class Wordy(Own):
         def plan(self, counts):
@@ -359,16 +386,22 @@ def test_an_agent_that_lies_about_being_certified(world):
     assert len(below) == 3  # before, after 1, after 31 episodes
     assert all("is labelled certified, but its lower value is 0" in text for text in below)
     agent = Liar(world)
-    agent.lower = 2.9  # above the floor, but no such policy exists in the world that the data come from
+    agent.lower = (
+        2.9  # above the floor, but no such policy exists in the world that the data come from
+    )
     found = errors(sf.check_agent(agent))
     assert len(found) == 3
     assert all("certified to be worth 2.9, but is worth" in text for text in found)
     agent.lower, agent.upper = 0.5, 0.6
-    assert all("says no policy is worth more than 0.6" in text for text in errors(sf.check_agent(agent)))
+    assert all(
+        "says no policy is worth more than 0.6" in text for text in errors(sf.check_agent(agent))
+    )
     assert not sf.check_agent(agent).ok
     agent.floor = None
     agent.lower, agent.upper = 0.5, 3.0
-    assert "is labelled certified" in errors(sf.check_agent(agent))[0]  # there is nothing to certify
+    assert (
+        "is labelled certified" in errors(sf.check_agent(agent))[0]
+    )  # there is nothing to certify
     agent.floor, agent.lower = 0.5, 0.5
     assert sf.check_agent(agent).ok  # control: true of these data, by luck
 
@@ -413,4 +446,6 @@ def test_a_splice_agent_with_a_plan_of_its_own_is_noted(world):
 
     agent = Mine(world.problem, world.baseline, 0.1)
     assert "It plans by itself" in str(sf.check_agent(agent))
-    assert "It plans by itself" not in str(sf.check_agent(sf.StepNoMix.paper(world.problem, world.baseline, 0.1)))
+    assert "It plans by itself" not in str(
+        sf.check_agent(sf.StepNoMix.paper(world.problem, world.baseline, 0.1))
+    )

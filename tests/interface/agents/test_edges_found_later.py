@@ -31,7 +31,10 @@ def test_a_value_is_not_converted_twice_where_counts_are_unclaimed():
 def log_of(path, states):
     rows = ["episode,step,state,action,reward,next_state"]
     for i in range(200):
-        rows += [f"{i},0,{states[0]},x,0.5,{states[i % 2]}", f"{i},1,{states[i % 2]},x,0.5,{states[0]}"]
+        rows += [
+            f"{i},0,{states[0]},x,0.5,{states[i % 2]}",
+            f"{i},1,{states[i % 2]},x,0.5,{states[0]}",
+        ]
     path.write_text("\n".join(rows))
     return sf.count_log(path, reward_range=(0, 1), states="as logged")
 
@@ -58,7 +61,9 @@ def test_unclaimed_counts_certify_nothing_offline():
     by_hand = sf.Counts(seen.n_sas[0], H=4, played=seen.played[0], n_start=seen.n_start)
     with pytest.raises(sf.InvalidCounts, match=r"counts\.claimed_for\(problem\)"):
         sf.certify(BASELINE, by_hand, WORLD.problem, 0.05)
-    assert sf.certify(BASELINE, by_hand.claimed_for(WORLD.problem), WORLD.problem, 0.05).certified  # control
+    assert sf.certify(
+        BASELINE, by_hand.claimed_for(WORLD.problem), WORLD.problem, 0.05
+    ).certified  # control
 
 
 def test_no_view_of_a_log_makes_it_another_log():
@@ -73,7 +78,9 @@ def test_no_view_of_a_log_makes_it_another_log():
     ):
         with pytest.raises(sf.InvalidCounts, match=r"in these counts already|exactly the same"):
             (whole.pool() if view.pooled else whole).merge(view)
-    other = sf.Counts.from_log(known, episodes[:49] + [sf.Episode([1, 1, 1], [1, 1], [0.0, 0.0])][:0] + episodes[1:3])
+    other = sf.Counts.from_log(
+        known, episodes[:49] + [sf.Episode([1, 1, 1], [1, 1], [0.0, 0.0])][:0] + episodes[1:3]
+    )
     assert whole.merge(other).episodes == 101  # control
 
 
@@ -89,7 +96,9 @@ def test_a_mask_takes_nothing_from_the_ball_of_undeclared_states(tmp_path):
     mask = np.ones((len(log.codebook.states), 1, len(log.codebook.states)), dtype=bool)
     here = log.codebook.state("start")
     mask[here, 0, here] = False
-    free, masked = (sf.robust_vi(log.counts, log.problem(**given, support=s), 0.05) for s in (None, mask))
+    free, masked = (
+        sf.robust_vi(log.counts, log.problem(**given, support=s), 0.05) for s in (None, mask)
+    )
     assert masked.lower == pytest.approx(free.lower, abs=1e-9)
     eps, p_hat = undeclared_ball(log.counts.n_sas[0, here, 0], log.unseen_state, 3.0)
     assert eps > 0.5
@@ -106,7 +115,9 @@ def test_a_floor_is_checked_also_without_assertions():
         "    except sf.InvalidSetting:\n        continue\n"
         "    raise SystemExit('accepted')\n"
     )
-    done = subprocess.run([sys.executable, "-O", "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-O", "-c", code], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -136,7 +147,12 @@ class Delegating:
 
     def __init__(self):
         self._agent = sf.StepMix(WORLD.problem, BASELINE, 5.0, pooled=True)
-        self.problem, self.floor, self.pooled, self.promise = WORLD.problem, 5.0, True, "as planned by another"
+        self.problem, self.floor, self.pooled, self.promise = (
+            WORLD.problem,
+            5.0,
+            True,
+            "as planned by another",
+        )
 
     def plan(self, counts):
         return self._agent.plan(counts)
@@ -163,7 +179,9 @@ def test_what_an_episode_earned_is_the_sum_of_its_rewards():
     states = [world.s1, 0, 0, 0, 0, 0, 0]
     episode = sf.Episode.of(world.problem, states, [0] * 6)
     assert episode.rewards[0] == 0.0
-    assert world.problem.units.to_user(float(episode.learnt.sum())) == pytest.approx(float(episode.rewards.sum()))
+    assert world.problem.units.to_user(float(episode.learnt.sum())) == pytest.approx(
+        float(episode.rewards.sum())
+    )
 
 
 def kinds_log(path, kinds, n):
@@ -177,10 +195,15 @@ def kinds_log(path, kinds, n):
 
 
 def test_counts_without_first_visits_taken_off_do_not_meet_undeclared_states(tmp_path):
-    """From a log of 5,000 kinds they once certified 2.06 where at most 1 can be earned (20 of 20)."""
+    """From a log of 5,000 kinds they once certified 2.06 where at most 1 can be earned (20 of
+    20).
+    """
     log, drawn = kinds_log(tmp_path / "log.csv", 5000, 60)
     problem, state = log.problem("as logged", start="a"), log.codebook.state
-    episodes = [sf.Episode.of(problem, [state("a"), state(f"k{kind}"), state("b")], [0, 0]) for kind in drawn]
+    episodes = [
+        sf.Episode.of(problem, [state("a"), state(f"k{kind}"), state("b")], [0, 0])
+        for kind in drawn
+    ]
     with pytest.raises(sf.InvalidCounts, match="first visits of a log must be taken off"):
         sf.Counts.from_log(problem, episodes)
     with pytest.raises(sf.InvalidEpisode, match="nothing can be added"):
@@ -191,25 +214,36 @@ def test_counts_without_first_visits_taken_off_do_not_meet_undeclared_states(tmp
         sf.robust_vi(by_hand, problem, 0.05)
     log.counts.save(tmp_path / "counts.npz")
     assert sf.robust_vi(sf.Counts.load(tmp_path / "counts.npz"), problem, 0.05).lower == 0.0
-    live = sf.Counts.zeros(problem)  # the same log, counted in a loop of one's own: 10 of 10 were false
+    live = sf.Counts.zeros(
+        problem
+    )  # the same log, counted in a loop of one's own: 10 of 10 were false
     for episode in episodes:
         live.add(episode)
     for method in (sf.robust_vi, sf.clone, sf.spibb):
         with pytest.raises(sf.InvalidCounts, match="are not taken off"):
             method(live, problem, 0.05)
     agent = sf.StepMix(problem, np.ones((2, problem.S, 1)), 0.1)
-    assert agent.plan(live).lower <= 1.0  # live episodes came after this list of states: the ordinary ball is theirs
+    assert (
+        agent.plan(live).lower <= 1.0
+    )  # live episodes came after this list of states: the ordinary ball is theirs
     with pytest.raises(sf.InvalidCounts, match="first_visits"):
         live.merge(log.counts)
 
 
 def test_an_end_that_was_never_seen_pays_nothing_also_where_all_else_pays(tmp_path):
-    """Every step pays 5 of 5..6; an end is not in the log. 25 was certified, 24.4 was true (31 of 60)."""
-    rows = ["episode,step,state,action,reward,next_state"] + [f"{i},{h},a,x,5,a" for i in range(20) for h in range(5)]
+    """Every step pays 5 of 5..6; an end is not in the log. 25 was certified, 24.4 was true (31
+    of 60).
+    """
+    rows = ["episode,step,state,action,reward,next_state"] + [
+        f"{i},{h},a,x,5,a" for i in range(20) for h in range(5)
+    ]
     (tmp_path / "log.csv").write_text("\n".join(rows))
     with pytest.raises(sf.InvalidSetting, match=r"0 is below the range of 5\.\.6"):
         sf.count_log(tmp_path / "log.csv", reward_range=(5, 6)).problem()
-    assert sf.count_log(tmp_path / "log.csv", reward_range=(5, 6), states="as logged").problem().lowest == 25.0
+    assert (
+        sf.count_log(tmp_path / "log.csv", reward_range=(5, 6), states="as logged").problem().lowest
+        == 25.0
+    )
     bare = sf.count_log(tmp_path / "log.csv", reward_range=(0, 6)).problem()  # controls
     assert sf.robust_vi(sf.Counts.zeros(bare), bare, 0.05).lower == 0.0
 
@@ -221,7 +255,9 @@ def test_first_states_of_a_known_start_are_no_sample_of_an_unknown_one():
     counts = sf.Counts.zeros(known)
     for _ in range(100):
         counts.add(sf.Episode([0, 0, 0], [0, 0]))
-    with pytest.raises(sf.InvalidCounts, match=r"start: state 0 in these counts, unknown expected.*forget_start"):
+    with pytest.raises(
+        sf.InvalidCounts, match=r"start: state 0 in these counts, unknown expected.*forget_start"
+    ):
         sf.StepMix(unknown, baseline, 0.5).plan(counts)
     seen = sf.Counts.zeros(unknown).add(sf.Episode([1, 1, 1], [0, 0]))
     for one, other in ((counts, seen), (seen, counts)):
@@ -230,12 +266,17 @@ def test_first_states_of_a_known_start_are_no_sample_of_an_unknown_one():
     with pytest.raises(sf.InvalidEpisode, match="start:"):
         seen.copy().add(sf.Episode.of(known, [0, 0, 0], [0, 0]))
     assert sf.StepMix(unknown, baseline, 0.5).plan(counts.forget_start()).lower < 1.5
-    assert sf.StepMix(sf.Problem(np.array([[1.0], [0.5]]), s1=1, H=2), baseline, 0.5).plan(seen).lower >= 0.0  # control
+    assert (
+        sf.StepMix(sf.Problem(np.array([[1.0], [0.5]]), s1=1, H=2), baseline, 0.5).plan(seen).lower
+        >= 0.0
+    )  # control
 
 
 @pytest.mark.parametrize("reward", [float("nan"), np.float64("inf"), 99.0])
 def test_a_reward_that_is_no_number_marks_the_counts(reward):
-    learner = sf.Learner(sf.StepMix(WORLD.problem.forget(rewards=True), BASELINE, 5.0, pooled=True), seed=0)
+    learner = sf.Learner(
+        sf.StepMix(WORLD.problem.forget(rewards=True), BASELINE, 5.0, pooled=True), seed=0
+    )
     learner.begin()
     learner.act(0)
     with pytest.raises(sf.InvalidEpisode):
@@ -254,13 +295,18 @@ def market_log(path, seed, labels=("down", "new", "up"), actions=("hold", "buy")
         a = int(rng.integers(2))
         good = rng.random() < (0.2, 0.8)[a]
         after = up if good else down
-        rows += [f"{i},0,{new},{actions[a]},0,{after}", f"{i},1,{after},{actions[0]},{int(good)},{after}"]
+        rows += [
+            f"{i},0,{new},{actions[a]},0,{after}",
+            f"{i},1,{after},{actions[0]},{int(good)},{after}",
+        ]
     path.write_text("\n".join(rows))
     return sf.count_log(path, reward_range=(0, 1), states="as logged")
 
 
 def test_counts_of_labels_prove_nothing_for_a_problem_without(tmp_path):
-    """Actions in the user's own order, (hold, buy), not the codebook's: 42 of 50 plans were certified, and false."""
+    """Actions in the user's own order, (hold, buy), not the codebook's: 42 of 50 plans were
+    certified, and false.
+    """
     rewards, hold = np.zeros((2, 3, 2)), np.zeros((2, 3, 2))
     rewards[1, 2], hold[..., 0] = 1.0, 1.0
     mine = sf.Problem(rewards, s1=1)
@@ -272,10 +318,15 @@ def test_counts_of_labels_prove_nothing_for_a_problem_without(tmp_path):
             lambda log=log: sf.vi_lcb(log.fold_counts, mine, 0.05),
             lambda log=log: sf.Learner(sf.StepMix(mine, hold, 0.6), 0, log.counts),
         ):
-            with pytest.raises(sf.InvalidCounts, match=r"numbers expected.*log\.problem.*with_coding\(log\.origin"):
+            with pytest.raises(
+                sf.InvalidCounts, match=r"numbers expected.*log\.problem.*with_coding\(log\.origin"
+            ):
                 use()
     live = sf.Counts.zeros(mine.forget(rewards=True)).add(sf.Episode([1, 2, 2], [0, 0], [0.0, 1.0]))
-    for refused in (lambda: live.merge(log.counts), lambda: sf.robust_vi(live, log.problem(), 0.05)):
+    for refused in (
+        lambda: live.merge(log.counts),
+        lambda: sf.robust_vi(live, log.problem(), 0.05),
+    ):
         with pytest.raises(sf.InvalidCounts, match="coding: "):
             refused()
     ordered = pickle.loads(pickle.dumps(mine.with_coding(log.origin.coding)))  # controls
@@ -289,8 +340,13 @@ def test_counts_of_labels_prove_nothing_for_a_problem_without(tmp_path):
 
 
 def test_counts_that_no_whole_episodes_can_have_certify_nothing_offline():
-    """5,000 visits of the first step, 50 of the others, all of them the good ones: 1.8 was certified, 0.6 is true."""
-    problem, policy = sf.Problem(np.array([[0.0], [1.0], [0.0]]), H=3, stationary=True), np.ones((3, 3, 1))
+    """5,000 visits of the first step, 50 of the others, all of them the good ones: 1.8 was
+    certified, 0.6 is true.
+    """
+    problem, policy = (
+        sf.Problem(np.array([[0.0], [1.0], [0.0]]), H=3, stationary=True),
+        np.ones((3, 3, 1)),
+    )
     n_sas = np.zeros((3, 3, 1, 3), dtype=int)
     n_sas[0, 0, 0, 1] = 5000
     n_sas[1:, 1, 0, 1] = 50
@@ -307,54 +363,81 @@ def test_counts_that_no_whole_episodes_can_have_certify_nothing_offline():
 def shop_log(path, labels, share, seed):
     """One step, which pays 1 with this probability."""
     rng = np.random.default_rng(seed)
-    rows = [f"{i},0,{labels[0]},x,{int(rng.random() < share)},{labels[int(rng.integers(2))]}" for i in range(400)]
+    rows = [
+        f"{i},0,{labels[0]},x,{int(rng.random() < share)},{labels[int(rng.integers(2))]}"
+        for i in range(400)
+    ]
     path.write_text("\n".join(["episode,step,state,action,reward,next_state", *rows]))
     return sf.count_log(path, reward_range=(0, 1), states=labels)
 
 
 def test_the_certificate_of_one_shop_proves_nothing_in_another(tmp_path):
     """The same sizes, other labels: 50 of 50 were certified, and false."""
-    one, other = shop_log(tmp_path / "a.csv", ["a", "b"], 0.9, 0), shop_log(tmp_path / "b.csv", ["p", "q"], 0.2, 1)
+    one, other = (
+        shop_log(tmp_path / "a.csv", ["a", "b"], 0.9, 0),
+        shop_log(tmp_path / "b.csv", ["p", "q"], 0.2, 1),
+    )
     learnt = sf.robust_vi(one.counts, one.problem(start="a"), 0.025)
     here, elsewhere = one.problem(start="a"), other.problem(start="p")
     for problem in (elsewhere, sf.Problem(np.zeros((2, 1)), H=1, unknown=True)):
-        with pytest.raises(sf.InvalidSetting, match=r"for other labels \(codebook.*learnt\.problem"):
+        with pytest.raises(
+            sf.InvalidSetting, match=r"for other labels \(codebook.*learnt\.problem"
+        ):
             sf.StepMix(problem, learnt.policy, 0.7, certificate=learnt.certificate)
     agent = sf.StepMix(here, learnt.policy, 0.7, certificate=learnt.certificate)  # controls
     assert agent.plan(sf.Counts.zeros(here)).certified
     known = learnt.certificate
-    bare = sf.Certificate(known.value, known.delta, known.fingerprint)  # it does not say of which labels
-    assert sf.StepMix(here, learnt.policy, 0.7, certificate=bare).plan(sf.Counts.zeros(here)).certified
+    bare = sf.Certificate(
+        known.value, known.delta, known.fingerprint
+    )  # it does not say of which labels
+    assert (
+        sf.StepMix(here, learnt.policy, 0.7, certificate=bare).plan(sf.Counts.zeros(here)).certified
+    )
     sf.Baseline.of(learnt, one.codebook).save(tmp_path / "baseline.npz")
     assert sf.load_baseline(tmp_path / "baseline.npz").certificate == known
 
 
 def test_a_bare_episode_whose_rewards_look_rescaled_is_refused():
-    """Somebody rescaled them by hand to 0..1: -10 EUR were certified, and -40 were true (50 of 50)."""
+    """Somebody rescaled them by hand to 0..1: -10 EUR were certified, and -40 were true (50 of
+    50).
+    """
     units = sf.Units(-40.0, 10.0, name="EUR")
     problem = sf.Problem(np.zeros((1, 1)), H=2, unknown=True, units=units)
     agent, rng = sf.StepMix(problem, np.ones((2, 1, 1)), -10.0), np.random.default_rng(0)
     paid = rng.uniform(-40.0, 0.0, size=(400, 2))
     counts = sf.Counts.zeros(problem)
-    for bare in (sf.Episode([0, 0, 0], [0, 0], units.of_a_step(paid[0])), sf.Episode([0, 0, 0], [0, 0], [0.0, 1.0])):
+    for bare in (
+        sf.Episode([0, 0, 0], [0, 0], units.of_a_step(paid[0])),
+        sf.Episode([0, 0, 0], [0, 0], [0.0, 1.0]),
+    ):
         for use in (counts.add, lambda episode: sf.Counts.from_log(problem, [episode])):
-            with pytest.raises(sf.InvalidEpisode, match=r"sf\.Episode\.of\(problem.*units\.step_to_user"):
+            with pytest.raises(
+                sf.InvalidEpisode, match=r"sf\.Episode\.of\(problem.*units\.step_to_user"
+            ):
                 use(bare)
     assert (counts.episodes, counts.refused) == (0, 2)
     counts = sf.Counts.zeros(problem)
     for x in paid:  # controls
         counts.add(sf.Episode([0, 0, 0], [0, 0], x))
     assert not agent.plan(counts).certified
-    counts.add(sf.Episode.of(problem, [0, 0, 0], [0, 0], [0.0, 1.0]))  # it happens: this way always works
+    counts.add(
+        sf.Episode.of(problem, [0, 0, 0], [0, 0], [0.0, 1.0])
+    )  # it happens: this way always works
     for more in (sf.Units(0.0, 0.5), sf.Units(0.2, 1.0), sf.Units()):  # nothing to confuse
-        sf.Counts.zeros(sf.Problem(np.zeros((1, 1)), H=1, unknown=True, units=more)).add(sf.Episode([0, 0], [0], [0.4]))
+        sf.Counts.zeros(sf.Problem(np.zeros((1, 1)), H=1, unknown=True, units=more)).add(
+            sf.Episode([0, 0], [0], [0.4])
+        )
     ten = sf.Problem(np.zeros((1, 1)), H=1, unknown=True, units=sf.Units(0.0, 10.0))
     sf.Counts.zeros(ten).add(sf.Episode([0, 0], [0], [0.0]))  # 0 is 0 in both
 
 
 def test_a_table_within_a_range_within_0_1_is_read_as_it_is():
-    assert sf.Problem([[0.2, 0.4]], H=2, units=sf.Units(0.0, 0.5)).r_rescaled[0].tolist() == [[0.4, 0.8]]
-    with pytest.raises(sf.InvalidModel, match=r"lies in 0\.\.1, but the units are 0\.\.2"):  # control
+    assert sf.Problem([[0.2, 0.4]], H=2, units=sf.Units(0.0, 0.5)).r_rescaled[0].tolist() == [
+        [0.4, 0.8]
+    ]
+    with pytest.raises(
+        sf.InvalidModel, match=r"lies in 0\.\.1, but the units are 0\.\.2"
+    ):  # control
         sf.Problem([[0.2, 0.4]], H=2, units=sf.Units(0.0, 2.0))
 
 
@@ -367,7 +450,9 @@ MASK = np.array([[[True, True, False]], [[True, True, False]], [[True, True, Tru
     "outcome", [(3,), (2,), (-1,), (1, 0.0, False, True), (1, 0.0, True), (1, -100.0), (1, np.nan)]
 )
 def test_an_episode_that_is_dropped_because_of_a_refused_outcome_marks_the_counts(outcome):
-    """States outside the list or the mask, cuts, ends: 0.8 was certified where 0.7 is true (50 of 50 each)."""
+    """States outside the list or the mask, cuts, ends: 0.8 was certified where 0.7 is true (50
+    of 50 each).
+    """
     agent = sf.StepMix(sf.Problem(PAYS_LATE, support=MASK), np.ones((2, 3, 1)), 0.5)
     learner = sf.Learner(agent, seed=0)
     for _ in range(2):
@@ -388,7 +473,8 @@ def test_an_episode_that_is_dropped_because_of_a_refused_outcome_marks_the_count
     learner.abandon()
     for use in (learner.begin, lambda: agent.plan(learner.counts)):
         with pytest.raises(
-            sf.InvalidCounts, match=r"1 episode.*a state or an end was refused.*selected by its outcome"
+            sf.InvalidCounts,
+            match=r"1 episode.*a state or an end was refused.*selected by its outcome",
         ):
             use()
 
@@ -411,8 +497,14 @@ def test_an_impossible_first_state_marks_the_counts():
 
 
 def test_a_reward_that_is_clipped_after_its_refusal_marks_the_counts():
-    """One in ten pays -100 in a declared range of -1..10: 3 was certified where -5.5 is true (50 of 50)."""
-    agent = sf.StepMix(sf.Problem(np.zeros((1, 1)), H=1, unknown=True, units=sf.Units(-1, 10)), np.ones((1, 1, 1)), 3.0)
+    """One in ten pays -100 in a declared range of -1..10: 3 was certified where -5.5 is true (50
+    of 50).
+    """
+    agent = sf.StepMix(
+        sf.Problem(np.zeros((1, 1)), H=1, unknown=True, units=sf.Units(-1, 10)),
+        np.ones((1, 1, 1)),
+        3.0,
+    )
     learner = sf.Learner(agent, seed=0)
     learner.begin()
     learner.act(0)
@@ -426,7 +518,9 @@ def test_a_reward_that_is_clipped_after_its_refusal_marks_the_counts():
 
 
 def test_two_threads_do_not_begin_the_same_episode():
-    """Planning takes a while, and both passed the check together: 9 of 47 episodes held what both had seen."""
+    """Planning takes a while, and both passed the check together: 9 of 47 episodes held what
+    both had seen.
+    """
     problem, even = sf.Problem(np.zeros((1, 2)), H=3, unknown=True), np.full((3, 1, 2), 0.5)
 
     def slow(counts, rng):
@@ -455,19 +549,28 @@ def test_two_threads_do_not_begin_the_same_episode():
         each.start()
     for each in threads:
         each.join()
-    assert {str(one) for one in seen} <= {"[1.0, 0.0, 0.0]", *(one for one in seen if "under way" in str(one))}
+    assert {str(one) for one in seen} <= {
+        "[1.0, 0.0, 0.0]",
+        *(one for one in seen if "under way" in str(one)),
+    }
     assert len(seen) == 40
     assert seen.count([1.0, 0.0, 0.0]) == learner.counts.episodes >= 20
 
 
 def test_an_absorbing_state_is_no_ordinary_one():
-    """A process that ends early, kept in a state that pays 1: 1.4 was certified, and false (10 of 10)."""
+    """A process that ends early, kept in a state that pays 1: 1.4 was certified, and false (10
+    of 10).
+    """
     paid, ones = np.array([[0.0], [1.0], [0.0]]), np.ones((4, 3, 1))
     agent = sf.StepMix(sf.Problem(paid, H=4), ones, 1.4)
-    with pytest.raises(sf.InvalidSetting, match=r"absorbing_state is 1, which pays 1 a step.*a state of its own"):
+    with pytest.raises(
+        sf.InvalidSetting, match=r"absorbing_state is 1, which pays 1 a step.*a state of its own"
+    ):
         sf.Learner(agent, 0, absorbing_state=1)
     mask = np.ones((3, 1, 3), dtype=bool)
-    with pytest.raises(sf.InvalidSetting, match=r"absorbing_state is 2.*by the problem's `support`.*can be left"):
+    with pytest.raises(
+        sf.InvalidSetting, match=r"absorbing_state is 2.*by the problem's `support`.*can be left"
+    ):
         sf.Learner(sf.StepMix(sf.Problem(paid, H=4, support=mask), ones, 1.4), 0, absorbing_state=2)
     learner = sf.Learner(agent, 0, absorbing_state=2)
     learner.begin()
@@ -477,7 +580,9 @@ def test_an_absorbing_state_is_no_ordinary_one():
     learner.observe(1, terminated=True)  # controls
     assert learner.end().states.tolist() == [0, 2, 2, 2, 2]
     mask[2] = [[False, False, True]]
-    learner = sf.Learner(sf.StepMix(sf.Problem(paid, H=4, support=mask), ones, 1.4), 0, absorbing_state=2)
+    learner = sf.Learner(
+        sf.StepMix(sf.Problem(paid, H=4, support=mask), ones, 1.4), 0, absorbing_state=2
+    )
     learner.begin()
     learner.act(0)
     learner.observe(2)  # it is never left: whether this is called an end makes no difference
@@ -490,7 +595,9 @@ def coin_episode(problem, rng):
 
 
 def test_copies_that_share_episodes_are_not_merged(tmp_path):
-    """Workers that go on from the shared counts: 5,207 episodes were counted of 287 (31 of 200 certified falsely)."""
+    """Workers that go on from the shared counts: 5,207 episodes were counted of 287 (31 of 200
+    certified falsely).
+    """
     problem, rng = sf.Problem(np.zeros((1, 1)), H=1, unknown=True), np.random.default_rng(0)
     shared = sf.Counts.zeros(problem)
     empty = [shared.copy(), shared.copy()]
@@ -503,7 +610,9 @@ def test_copies_that_share_episodes_are_not_merged(tmp_path):
         for _ in range(n + 1):
             worker.add(coin_episode(problem, rng))
     for one, other in ((0, 1), (1, 2), (2, 0)):
-        with pytest.raises(sf.InvalidCounts, match=r"Episodes 0 to [56] of one source.*evidence counts once"):
+        with pytest.raises(
+            sf.InvalidCounts, match=r"Episodes 0 to [56] of one source.*evidence counts once"
+        ):
             workers[one].merge(workers[other])
     with pytest.raises(sf.InvalidCounts, match="Episodes 0 to 4 of one source"):
         shared.merge(workers[2])
@@ -517,12 +626,22 @@ def test_copies_that_share_episodes_are_not_merged(tmp_path):
 
 
 def test_learn_with_one_seed_for_several_baselines_draws_the_same():
-    """The environment's numbers are of the seed alone: 2 of 60 merges of 16 such runs certified falsely."""
+    """The environment's numbers are of the seed alone: 2 of 60 merges of 16 such runs certified
+    falsely.
+    """
     env = "FrozenLake-v1"
     problem = sf.from_gymnasium(env, horizon=5).problem
-    baselines = (sf.uniform(5, problem.S, problem.A), np.broadcast_to(np.eye(problem.A)[0], (5, problem.S, problem.A)))
-    one, other = (sf.learn(env, sf.StepMix(problem, pi, 0.0), 5, seed=0, progress=False).counts for pi in baselines)
-    with pytest.raises(sf.InvalidCounts, match=r"Episodes 0 to 4 of one source \(learn .*another seed"):
+    baselines = (
+        sf.uniform(5, problem.S, problem.A),
+        np.broadcast_to(np.eye(problem.A)[0], (5, problem.S, problem.A)),
+    )
+    one, other = (
+        sf.learn(env, sf.StepMix(problem, pi, 0.0), 5, seed=0, progress=False).counts
+        for pi in baselines
+    )
+    with pytest.raises(
+        sf.InvalidCounts, match=r"Episodes 0 to 4 of one source \(learn .*another seed"
+    ):
         one.forget_returns().merge(other.forget_returns())
     again = sf.StepMix(problem, baselines[1], 0.0)  # controls
     assert sf.learn(env, again, 5, seed=0, counts=one, progress=False).counts.episodes == 10
@@ -535,11 +654,16 @@ def test_who_repeats_evidence_is_told_what_to_do_instead():
     rng = np.random.default_rng(0)
     log = sf.Counts.from_log(problem, [coin_episode(problem, rng) for _ in range(5)])
     own = sf.Counts.zeros(problem).add(coin_episode(problem, rng))
-    for counts, told in ((log, "Count each episode of a log once"), (own, r"begin with Counts\.zeros\(problem\)")):
+    for counts, told in (
+        (log, "Count each episode of a log once"),
+        (own, r"begin with Counts\.zeros\(problem\)"),
+    ):
         with pytest.raises(sf.InvalidCounts, match=told) as refusal:
             counts.merge(counts.copy())
         assert "seed" not in str(refusal.value)
-    one, other = (sf.Counts.zeros(problem) for _ in range(2))  # the same visits, other rewards: two different data
+    one, other = (
+        sf.Counts.zeros(problem) for _ in range(2)
+    )  # the same visits, other rewards: two different data
     for k in range(10):
         one.add(sf.Episode.of(problem, [0, 0], [0], [k % 2]))
         other.add(sf.Episode.of(problem, [0, 0], [0], [k % 3 == 0]))
@@ -549,7 +673,9 @@ def test_who_repeats_evidence_is_told_what_to_do_instead():
 
 
 def test_rewards_that_contradict_the_table_are_counted_and_shown():
-    """The actions of the table are swapped: certificates are about the table (20 of 20 false), and nobody said so."""
+    """The actions of the table are swapped: certificates are about the table (20 of 20 false),
+    and nobody said so.
+    """
     agent = sf.StepMix(sf.Problem([[0.1, 0.9]], H=2), np.full((2, 1, 2), 0.5), 0.9)
     for pays, unlike in (([0.9, 0.1], 20), ([0.1, 0.9], 0)):  # and the control
         learner = sf.Learner(agent, seed=0)
@@ -564,7 +690,9 @@ def test_rewards_that_contradict_the_table_are_counted_and_shown():
 
 def test_a_first_step_that_pays_nothing_is_like_its_table():
     world = sf.from_gymnasium("Taxi-v4", horizon=5)
-    learner = sf.Learner(sf.StepMix(world.problem, sf.uniform(6, world.S, world.A), world.problem.lowest), seed=0)
+    learner = sf.Learner(
+        sf.StepMix(world.problem, sf.uniform(6, world.S, world.A), world.problem.lowest), seed=0
+    )
     learner.begin()
     learner.act()
     learner.observe(0, 0.0)
@@ -572,12 +700,22 @@ def test_a_first_step_that_pays_nothing_is_like_its_table():
 
 
 def test_a_table_of_means_that_a_log_contradicts_is_refused(tmp_path):
-    """Rewards are random, and the actions of the table are swapped: 20 of 20 certificates were false."""
+    """Rewards are random, and the actions of the table are swapped: 20 of 20 certificates were
+    false.
+    """
     rng = np.random.default_rng(0)
     actions = rng.integers(2, size=400)
-    rows = [f"{i},0,s,{'xy'[a]},{int(rng.random() < (0.9, 0.1)[a])},s" for i, a in enumerate(actions)]
-    (tmp_path / "log.csv").write_text("\n".join(["episode,step,state,action,reward,next_state", *rows]))
+    rows = [
+        f"{i},0,s,{'xy'[a]},{int(rng.random() < (0.9, 0.1)[a])},s" for i, a in enumerate(actions)
+    ]
+    (tmp_path / "log.csv").write_text(
+        "\n".join(["episode,step,state,action,reward,next_state", *rows])
+    )
     log = sf.count_log(tmp_path / "log.csv", reward_range=(0, 1), states=["s"])
-    with pytest.raises(sf.InvalidLog, match=r"pays 0\.1 at step 0, but the log on average paid 0\.[89].*codebook"):
+    with pytest.raises(
+        sf.InvalidLog, match=r"pays 0\.1 at step 0, but the log on average paid 0\.[89].*codebook"
+    ):
         log.problem(rewards=[[0.1, 0.9]], start="s")
-    assert sf.robust_vi(log.counts, log.problem(rewards=[[0.9, 0.1]], start="s"), 0.05).lower > 0.8  # control
+    assert (
+        sf.robust_vi(log.counts, log.problem(rewards=[[0.9, 0.1]], start="s"), 0.05).lower > 0.8
+    )  # control

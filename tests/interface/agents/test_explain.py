@@ -1,4 +1,6 @@
-"""plan.explain(): how delta is spent, which evidence certified, which pairs bind, what is taken on trust."""
+"""plan.explain(): how delta is spent, which evidence certified, which pairs bind, what is taken
+on trust.
+"""
 
 import re
 
@@ -49,9 +51,16 @@ def test_returns_that_are_no_evidence_are_said_to_be_none(lake):
     agent = sf.EpsMix(world.problem, baseline, 0.01, pooled=True)
     counts = sf.simulate(world, agent, 50, seed=0).counts
     n = counts.spread_episodes
-    assert f"by the returns of {n} whole baseline episodes, which lie in [0, 1]\n" in agent.plan(counts).explain()
+    assert (
+        f"by the returns of {n} whole baseline episodes, which lie in [0, 1]\n"
+        in agent.plan(counts).explain()
+    )
     counts.baseline_returns += np.array([1234, 2**20])
-    said = f"by the returns of {n} whole baseline episodes, which lie in [0, 1] (1,234 more are no evidence"
+    said = (
+        f"by the returns of {n} whole baseline episodes, which lie in [0, 1] (1,234 more are "
+        f"no "
+        "evidence"
+    )
     assert said in agent.plan(counts).explain()
 
 
@@ -91,7 +100,11 @@ def test_a_bonus_scaled_by_hand_is_not_certified():
 def test_what_real_problems_bring_is_listed():
     rng = np.random.default_rng(0)
     world = sf.TabularMDP(
-        rng.dirichlet(np.ones(3), size=(3, 2)), rng.random((3, 2)), H=3, start=[0.5, 0.5, 0.0], random_rewards=True
+        rng.dirichlet(np.ones(3), size=(3, 2)),
+        rng.random((3, 2)),
+        H=3,
+        start=[0.5, 0.5, 0.0],
+        random_rewards=True,
     )
     problem = world.problem.forget(rewards=True, start=True)
     agent = sf.EpsMix(problem, sf.uniform(3, 3, 2), sf.Relative(0.1), pooled=True)
@@ -101,16 +114,26 @@ def test_what_real_problems_bring_is_listed():
     assert "90 % of the baseline" in text
     assert "every reward lies in [0, 1] and has a fixed mean" in text
     assert "unknown but fixed" in text
-    logged = sf.Counts.from_log(problem, [sf.Episode([0, 1, 2, 0], [0, 1, 0], [0.0, 1.0, 0.0])], pooled=True)
+    logged = sf.Counts.from_log(
+        problem, [sf.Episode([0, 1, 2, 0], [0, 1, 0], [0.0, 1.0, 0.0])], pooled=True
+    )
     assert "the log is complete" in agent.plan(logged).explain()
 
 
 def test_rewards_are_called_known_only_where_somebody_declared_some():
     """What is known of an added state (its rewards are 0) was declared by nobody."""
-    states = {"support": np.array([[[1, 1], [1, 1]], [[0, 1], [0, 1]]], dtype=bool), "ended_state": 1, "H": 2}
+    states = {
+        "support": np.array([[[1, 1], [1, 1]], [[0, 1], [0, 1]]], dtype=bool),
+        "ended_state": 1,
+        "H": 2,
+    }
     for mask, declared in (([[1, 1], [0, 0]], False), ([[1, 0], [0, 0]], True)):
-        problem = sf.Problem(np.zeros((2, 2)), unknown=np.array(mask, dtype=bool), stationary=True, **states)
-        text = sf.StepMix(problem, sf.uniform(2, 2, 2), 0.5).plan(sf.Counts.zeros(problem)).explain()
+        problem = sf.Problem(
+            np.zeros((2, 2)), unknown=np.array(mask, dtype=bool), stationary=True, **states
+        )
+        text = (
+            sf.StepMix(problem, sf.uniform(2, 2, 2), 0.5).plan(sf.Counts.zeros(problem)).explain()
+        )
         assert "every reward lies in [0, 1] and has a fixed mean" in text
         assert ("are as declared" in text) == declared
 
@@ -127,13 +150,17 @@ def test_after_a_hand_over_nobody_is_told_that_the_baseline_wrote_the_log(tmp_pa
 
 
 def test_the_pairs_that_bind_are_those_whose_data_help():
-    """Losses add up to about what the certificate is below the estimate, and the largest is where data help most."""
+    """Losses add up to about what the certificate is below the estimate, and the largest is
+    where data help most.
+    """
     world = sf.world("dosing")
     agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor, delta=0.1)
     counts = sf.simulate(world, agent, 500, seed=0).counts
     model = agent.model(counts)
     V_low = agent.bounds.evaluate(model, agent.baseline).V_low
-    found = binding_pairs(agent.problem, counts, agent.evidence(counts).model, agent.baseline, V_low)
+    found = binding_pairs(
+        agent.problem, counts, agent.evidence(counts).model, agent.baseline, V_low
+    )
     assert [b.cost for b in found] == sorted((b.cost for b in found), reverse=True)
 
     def lower_with_more(binding):
@@ -142,8 +169,13 @@ def test_the_pairs_that_bind_are_those_whose_data_help():
         more.n_sas[binding.step, binding.state, binding.action] *= 4
         return agent.plan(more).grounds.by_model
 
-    seldom = binding_pairs(agent.problem, counts, agent.evidence(counts).model, agent.baseline, V_low)[-1]
-    gains = [lower_with_more(binding) - agent.plan(counts).grounds.by_model for binding in (found[0], seldom)]
+    seldom = binding_pairs(
+        agent.problem, counts, agent.evidence(counts).model, agent.baseline, V_low
+    )[-1]
+    gains = [
+        lower_with_more(binding) - agent.plan(counts).grounds.by_model
+        for binding in (found[0], seldom)
+    ]
     assert gains[0] > 0
     assert gains[0] > 0.5 * gains[1]
 

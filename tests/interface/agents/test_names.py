@@ -17,7 +17,13 @@ ACTIONS = ["wait", "offer 5 %"]
 
 def shop(**names):
     """Three states and two actions; `paid` is never left."""
-    P = np.array([[[0.8, 0.2, 0.0], [0.4, 0.6, 0.0]], [[0.3, 0.5, 0.2], [0.1, 0.3, 0.6]], [[0.0, 0.0, 1.0]] * 2])
+    P = np.array(
+        [
+            [[0.8, 0.2, 0.0], [0.4, 0.6, 0.0]],
+            [[0.3, 0.5, 0.2], [0.1, 0.3, 0.6]],
+            [[0.0, 0.0, 1.0]] * 2,
+        ]
+    )
     r = np.array([[0.0, 0.0], [0.5, 0.3], [0.0, 0.0]])
     world = sf.TabularMDP(P, r, H=3, support=P > 0)
     return world.with_names(**names) if names else world
@@ -48,7 +54,10 @@ def test_explanations_and_forecasts_say_the_names(worlds):
         sf.forecast(agent_of(world, 0.3), world=world).outlooks[0].holds_back[0] for world in worlds
     ]  # which `surefoot forecast --json` prints
     assert pairs[0] == pairs[1]
-    assert [(pair.state_name, pair.action_name) for pair in pairs] == [("home", "offer 5 %"), (None, None)]
+    assert [(pair.state_name, pair.action_name) for pair in pairs] == [
+        ("home", "offer 5 %"),
+        (None, None),
+    ]
 
 
 def test_no_bit_and_no_identity_depends_on_them(worlds, assert_same_run):
@@ -60,23 +69,37 @@ def test_no_bit_and_no_identity_depends_on_them(worlds, assert_same_run):
     assert named.problem.origin == plain.problem.origin
     agents = [agent_of(world) for world in worlds]
     assert agents[0].fingerprint == agents[1].fingerprint
-    runs[0].counts.merge(sf.simulate(plain, agents[1], 5, seed=4).counts)  # evidence of both is of the same
+    runs[0].counts.merge(
+        sf.simulate(plain, agents[1], 5, seed=4).counts
+    )  # evidence of both is of the same
     crossed = [agent.plan(run.counts) for agent, run in zip(agents, reversed(runs), strict=True)]
     np.testing.assert_array_equal(crossed[0].policy, crossed[1].policy)
-    assert np.abs(crossed[0].policy - agents[0].pi_b).max() > 0.01  # it left the baseline, so that there is something
+    assert (
+        np.abs(crossed[0].policy - agents[0].pi_b).max() > 0.01
+    )  # it left the baseline, so that there is something
     other = sf.TabularMDP(plain.P[0], 0.9 * plain.r[0], H=3)
-    assert other.problem.fingerprint != plain.problem.fingerprint  # the control: a fingerprint notices rewards
+    assert (
+        other.problem.fingerprint != plain.problem.fingerprint
+    )  # the control: a fingerprint notices rewards
 
 
 def test_a_saved_run_goes_on_under_other_names(tmp_path, assert_same_run):
     env = sf.world("trap")
     agents = [
         sf.StepMix(problem, env.baseline, env.suggested_floor)
-        for problem in (env.problem, env.problem.with_names(actions=[f"a{i}" for i in range(env.A)]))
+        for problem in (
+            env.problem,
+            env.problem.with_names(actions=[f"a{i}" for i in range(env.A)]),
+        )
     ]
     path = tmp_path / "run.npz"
     whole = sf.learn("surefoot.worlds.gymnasium:Trap-v0", agents[0], 30, seed=0, save=path)
-    assert_same_run(whole, sf.learn("surefoot.worlds.gymnasium:Trap-v0", agents[1], 30, seed=0, save=path, resume=True))
+    assert_same_run(
+        whole,
+        sf.learn(
+            "surefoot.worlds.gymnasium:Trap-v0", agents[1], 30, seed=0, save=path, resume=True
+        ),
+    )
 
 
 def test_names_stay_with_problems_that_are_made_of_one(worlds):
@@ -102,14 +125,32 @@ def test_names_stay_with_problems_that_are_made_of_one(worlds):
     ("names", "message"),
     [
         ({"state_names": ["a", "b"]}, r"^state_names has 2 names, expected 3, one per state\.$"),
-        ({"action_names": list("abc")}, r"^action_names has 3 names, expected 2, one per action\.$"),
-        ({"state_names": ["a", "b", "a"]}, r"^state_names\[2\] is 'a', as is state_names\[0\]: expected each once\.$"),
+        (
+            {"action_names": list("abc")},
+            r"^action_names has 3 names, expected 2, one per action\.$",
+        ),
+        (
+            {"state_names": ["a", "b", "a"]},
+            r"^state_names\[2\] is 'a', as is state_names\[0\]: expected each once\.$",
+        ),
         ({"state_names": ["1", 2, 1]}, r"state_names\[2\] is 1, as is state_names\[0\]"),
-        ({"state_names": "abc"}, r"^state_names is 'abc', expected a list of 3 names, one per state\.$"),
+        (
+            {"state_names": "abc"},
+            r"^state_names is 'abc', expected a list of 3 names, one per state\.$",
+        ),
         ({"action_names": 2}, r"^action_names is '2', expected a list of 2 names"),
-        ({"action_names": ["a", None]}, r"^action_names\[1\] is 'None', expected a text or a whole number\.$"),
-        ({"action_names": ["a", ""]}, r"^action_names\[1\] is '', expected a text or a whole number\.$"),
-        ({"action_names": ["a", True]}, r"^action_names\[1\] is 'True', expected a text or a whole number\.$"),
+        (
+            {"action_names": ["a", None]},
+            r"^action_names\[1\] is 'None', expected a text or a whole number\.$",
+        ),
+        (
+            {"action_names": ["a", ""]},
+            r"^action_names\[1\] is '', expected a text or a whole number\.$",
+        ),
+        (
+            {"action_names": ["a", True]},
+            r"^action_names\[1\] is 'True', expected a text or a whole number\.$",
+        ),
     ],
 )
 def test_wrong_names_are_refused_in_one_sentence(names, message):
@@ -119,7 +160,9 @@ def test_wrong_names_are_refused_in_one_sentence(names, message):
     for task in (shop(), shop().problem):
         with pytest.raises(sf.InvalidModel, match=message):
             task.with_names(**words)
-    assert sf.Problem(np.zeros((3, 2)), H=3, state_names=STATES).names.actions is None  # the control
+    assert (
+        sf.Problem(np.zeros((3, 2)), H=3, state_names=STATES).names.actions is None
+    )  # the control
 
 
 def test_errors_name_what_they_are_about(worlds):
@@ -127,18 +170,28 @@ def test_errors_name_what_they_are_about(worlds):
     learner = sf.Learner(agent_of(named), seed=0)
     learner.begin()
     a = learner.act()
-    with pytest.raises(sf.InvalidEpisode, match=f"Action '{ACTIONS[a]}' in state 'home' led to state 'paid', which"):
+    with pytest.raises(
+        sf.InvalidEpisode, match=f"Action '{ACTIONS[a]}' in state 'home' led to state 'paid', which"
+    ):
         learner.observe(2)
     learner.observe(1)
-    with pytest.raises(sf.InvalidEpisode, match="called in state 'paid', but the last state observed is 'cart'"):
+    with pytest.raises(
+        sf.InvalidEpisode, match="called in state 'paid', but the last state observed is 'cart'"
+    ):
         learner.act(2)
-    with pytest.raises(sf.InvalidEpisode, match="called in state cart, but the last state observed is 'cart'"):
+    with pytest.raises(
+        sf.InvalidEpisode, match="called in state cart, but the last state observed is 'cart'"
+    ):
         learner.act("cart")
     n_sas = np.zeros((3, 3, 2, 3), dtype=np.int64)
     n_sas[0, 0, 1, 2] = 1
-    with pytest.raises(sf.InvalidCounts, match=r"Action 'offer 5 %' in state 'home' \(step 0\) led to state 'paid'"):
+    with pytest.raises(
+        sf.InvalidCounts, match=r"Action 'offer 5 %' in state 'home' \(step 0\) led to state 'paid'"
+    ):
         sf.StepMix(named.problem, np.full((3, 3, 2), 0.5), 0.2).plan(sf.Counts(n_sas))
-    lost = sf.TabularMDP(np.eye(2)[:, None], np.zeros((2, 1)), H=2).with_names(states=["here", "there"])
+    lost = sf.TabularMDP(np.eye(2)[:, None], np.zeros((2, 1)), H=2).with_names(
+        states=["here", "there"]
+    )
     assert "state 'there' for one" in str(check_world(lost))
 
 
@@ -204,7 +257,10 @@ def test_the_labels_of_a_log_are_the_names_of_its_problem(tmp_path):
         for h in range(2)
     ]
     path = tmp_path / "log.csv"
-    lines = ["episode,step,state,action,reward,next_state", *(",".join(map(str, row)) for row in rows)]
+    lines = [
+        "episode,step,state,action,reward,next_state",
+        *(",".join(map(str, row)) for row in rows),
+    ]
     path.write_text("\n".join(lines))
     log = sf.count_log(path, reward_range=(0, 1), states="as logged")
     problem = log.problem()
@@ -214,7 +270,10 @@ def test_the_labels_of_a_log_are_the_names_of_its_problem(tmp_path):
     assert "state b, action left" in learnt.explain(codebook=log.codebook)
     numbers = sf.Codebook(2, 2)
     assert "state 1, action 0" in learnt.explain(codebook=numbers)  # the control
-    with pytest.raises(sf.InvalidCounts, match="The log holds action 'right' in state 'b', which this baseline never"):
+    with pytest.raises(
+        sf.InvalidCounts,
+        match="The log holds action 'right' in state 'b', which this baseline never",
+    ):
         only_left = np.broadcast_to([1.0, 0.0], (2, 2, 2))
         agent = sf.EpsMix(problem, only_left, 0.1)
         agent.with_logged_returns(log.counts, sf.log_returns(path))

@@ -11,7 +11,20 @@ from gymnasium.spaces import Discrete
 
 import surefoot as sf
 
-ODD = (None, float("nan"), float("inf"), -float("inf"), -1, "", [], {}, object(), True, 1j, [[1], [1, 2]])
+ODD = (
+    None,
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    -1,
+    "",
+    [],
+    {},
+    object(),
+    True,
+    1j,
+    [[1], [1, 2]],
+)
 ODD = (*ODD, 9e307, -9e307, 1.7e308, 5e-324, 1e30)
 HUGE = (2**63, 10**400)
 ENDLESS = ("learn", "guard_env", "simulate_guard", "simulate")  # so many episodes would be played
@@ -62,9 +75,17 @@ CALLS = {
     "guard_env": (sf.guard_env, {"env": Coin(), "guard": GUARD, **ACTS, **RUN}),
     "simulate_guard": (
         sf.simulate_guard,
-        {"guard": GUARD, "baseline": sf.Outcomes([0.5], [1.0]), "candidates": sf.Outcomes([0.6], [1.0]), **RUN},
+        {
+            "guard": GUARD,
+            "baseline": sf.Outcomes([0.5], [1.0]),
+            "candidates": sf.Outcomes([0.6], [1.0]),
+            **RUN,
+        },
     ),
-    "from_gymnasium": (sf.from_gymnasium, {"env": Coin(), "horizon": 1, "reward_range": (0, 1), "start": 0}),
+    "from_gymnasium": (
+        sf.from_gymnasium,
+        {"env": Coin(), "horizon": 1, "reward_range": (0, 1), "start": 0},
+    ),
     "embed_policy": (sf.embed_policy, {"problem": LIVE, "rule": np.full((1, 2), 0.5)}),
     "FlatDiscrete": (sf.FlatDiscrete, {"env": Coin()}),
     "random_mdp": (sf.random_mdp, {"S": 2, "A": 2, "H": 2, "seed": 0}),
@@ -137,16 +158,37 @@ def test_no_range_overflows_wherever_it_is_used():
             lambda: sf.Guard(floor=0.4, low=0.0, high=1.0, stages=None),
             r"stages is None, expected shares .*; \(\) for none",
         ),
-        (lambda: sf.Units(-9e307, 9e307), r"units is -9e\+307, expected at most 1e\+100: count it in larger units"),
-        (lambda: sf.Units(0.0, 5e-324), "units are 0 to 4.94066e-324, expected a width of at least 1e-100"),
-        (lambda: sf.Guard(floor=0.0, low=-9e307, high=9e307), r"low is -9e\+307, expected at most 1e\+100"),
-        (lambda: sf.StepMix(PROBLEM, BASELINE, 9e307), r"floor is 9e\+307, expected at most 1e\+100"),
+        (
+            lambda: sf.Units(-9e307, 9e307),
+            r"units is -9e\+307, expected at most 1e\+100: count it in larger units",
+        ),
+        (
+            lambda: sf.Units(0.0, 5e-324),
+            "units are 0 to 4.94066e-324, expected a width of at least 1e-100",
+        ),
+        (
+            lambda: sf.Guard(floor=0.0, low=-9e307, high=9e307),
+            r"low is -9e\+307, expected at most 1e\+100",
+        ),
+        (
+            lambda: sf.StepMix(PROBLEM, BASELINE, 9e307),
+            r"floor is 9e\+307, expected at most 1e\+100",
+        ),
         (lambda: sf.guard_env(Coin(), None, **ACTS, **RUN), r"guard is None, expected sf\.Guard"),
         (lambda: sf.save_learner(AGENT, "learner.npz"), "Expected a learner, .* found EpsMix"),
-        (lambda: sf.Ledger("a.ledger", AGENT).write(None), "was not made by the agent of the ledger"),
-        (lambda: sf.GuardLedger("a.ledger", GUARD).write(None), "was not made by the guard of the ledger"),
+        (
+            lambda: sf.Ledger("a.ledger", AGENT).write(None),
+            "was not made by the agent of the ledger",
+        ),
+        (
+            lambda: sf.GuardLedger("a.ledger", GUARD).write(None),
+            "was not made by the guard of the ledger",
+        ),
         (lambda: sf.load_policy(None), "A file is named None, expected a text"),
-        (lambda: sf.UCBVI(PROBLEM, episodes=10**5000), "episodes is a number of 16610 bits, expected an integer >= 1"),
+        (
+            lambda: sf.UCBVI(PROBLEM, episodes=10**5000),
+            "episodes is a number of 16610 bits, expected an integer >= 1",
+        ),
     ],
 )
 def test_a_refusal_says_what_was_expected(make, words):
@@ -156,7 +198,9 @@ def test_a_refusal_says_what_was_expected(make, words):
 
 @pytest.mark.parametrize("size", [1.5, 9e307])
 def test_what_was_observed_is_judged_by_its_range_however_large_it_is(size):
-    """A setting may be refused and given anew; an episode that is left out because of its reward proves nothing."""
+    """A setting may be refused and given anew; an episode that is left out because of its reward
+    proves nothing.
+    """
     learner = sf.Learner(LEARNER, seed=0, absorbing_state=1)
     learner.begin()
     learner.act(0)
@@ -175,4 +219,6 @@ def test_an_environment_that_pays_no_number_ends_a_guarded_run_in_words(paid, tm
         sf.guard_env(Coin(paid), GUARD, **ACTS, **RUN, save=tmp_path / "run.npz")
     run = sf.guard_env(Coin(), GUARD, **ACTS, **RUN, save=tmp_path / "run.npz", resume=True)
     assert run.state.tickets.n == 3 and sum(run.played.values()) == 3
-    assert np.isnan(run.state.tickets.columns.ret).sum() == 1  # the ticket of that episode stays open
+    assert (
+        np.isnan(run.state.tickets.columns.ret).sum() == 1
+    )  # the ticket of that episode stays open

@@ -1,4 +1,6 @@
-"""Whatever states, actions, policies, units and titles are called: pictures and texts show it, as text and no more."""
+"""Whatever states, actions, policies, units and titles are called: pictures and texts show it,
+as text and no more.
+"""
 
 from dataclasses import replace
 
@@ -69,7 +71,9 @@ def test_agents_are_in_the_legend_by_name(text, tmp_path):
     run = replace(sf.simulate(WORLD, agent_of(WORLD), 50, seed=0), agent=text)
     figure = sf.plot_returns(run, tmp_path / "returns.png")
     labels = [label.get_text() for label in figure.legends[0].get_texts()]
-    assert len(labels) == 4 and all(part.isprintable() for label in labels for part in label.split("\n"))
+    assert len(labels) == 4 and all(
+        part.isprintable() for label in labels for part in label.split("\n")
+    )
     assert not any(label.get_parse_math() for label in figure.legends[0].get_texts())
     width = figure.axes[0].get_position().width
     assert width > 0.3  # a long name leaves room for the picture
@@ -88,7 +92,11 @@ def test_candidates_and_units_are_drawn_as_text(text, tmp_path):
     assert text in guard.plan(run.state).explain()
     world = sf.TabularMDP(WORLD.P, WORLD.r, units=sf.Units(0.0, 1.0, name=text))
     mine = sf.simulate(world, agent_of(world), 50, seed=0)
-    for drawn in (sf.plot_run(mine), sf.plot_returns(mine), sf.plot_plan(agent_of(world).plan(mine.counts))):
+    for drawn in (
+        sf.plot_run(mine),
+        sf.plot_returns(mine),
+        sf.plot_plan(agent_of(world).plan(mine.counts)),
+    ):
         assert_text(drawn, tmp_path, text[:10])
 
 

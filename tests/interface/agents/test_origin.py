@@ -1,4 +1,6 @@
-"""Counts say what they are evidence about: what is refused, what stays usable, and who can change it."""
+"""Counts say what they are evidence about: what is refused, what stays usable, and who can
+change it.
+"""
 
 import threading
 import time
@@ -28,7 +30,7 @@ def agent(problem=PROBLEM, floor=0.1, **more):
     return sf.StepMix(problem, UNIFORM, floor, **more)
 
 
-# --- claims ----------------------------------------------------------------------------------------------------------
+# --- claims ---------------------------------------------------------------------------------------
 
 
 def test_unclaimed_counts_are_trusted_at_most():
@@ -38,22 +40,31 @@ def test_unclaimed_counts_are_trusted_at_most():
     assert "counts = counts.claimed_for(agent.problem)" in plan.explain()
     for go_on in (
         lambda counts: sf.Learner(agent(), 0, counts),
-        lambda counts: sf.simulate(sf.TabularMDP(np.full((2, 2, 2), 0.5), R, H=2), agent(), 5, 0, counts=counts),
+        lambda counts: sf.simulate(
+            sf.TabularMDP(np.full((2, 2, 2), 0.5), R, H=2), agent(), 5, 0, counts=counts
+        ),
     ):
-        with pytest.raises(sf.InvalidCounts, match=r"counts = counts\.claimed_for\(agent\.problem\)"):
+        with pytest.raises(
+            sf.InvalidCounts, match=r"counts = counts\.claimed_for\(agent\.problem\)"
+        ):
             go_on(hand())
     for counts in (hand().claimed_for(PROBLEM), hand(problem=PROBLEM)):
         plan = agent().plan(counts)
         assert plan.safety == "certified"
         assert "hold each episode once, as the user asserts" in plan.explain()
         sf.Learner(agent(), 0, counts)
-    counted = sf.Counts.zeros(PROBLEM).add(sf.Episode([0, 1, 1], [0, 1]))  # control: nothing is asserted here
+    counted = sf.Counts.zeros(PROBLEM).add(
+        sf.Episode([0, 1, 1], [0, 1])
+    )  # control: nothing is asserted here
     assert "as the user asserts" not in agent().plan(counted).explain()
     assert agent().plan(counted).safety == "certified"
 
 
 def test_rivals_do_not_certify_by_unclaimed_counts():
-    for kind, more in ((sf.BudgetExploration, {}), (sf.DOPE, {"baseline_value": 0.9, "episodes": 10**10})):
+    for kind, more in (
+        (sf.BudgetExploration, {}),
+        (sf.DOPE, {"baseline_value": 0.9, "episodes": 10**10}),
+    ):
         rival = kind(PROBLEM, UNIFORM, 0.01, **more)
         counts = sf.Counts(10**9 * HAND, n_start=[4 * 10**9, 0])
         assert rival.plan(counts).safety == "trusted"
@@ -79,7 +90,9 @@ def test_returns_and_accounts_that_nobody_claimed_become_nobodys():
         assert begun.baseline_returns.tolist() == [4, 2**22]
         assert begun.spread_episodes == (4 if spread else 0)
     account = hand(problem=PROBLEM, account=[3, 1, 5])
-    with pytest.raises(sf.InvalidCounts, match=r"account of another agent.*or of nobody.*agent\.claim\(counts\)"):
+    with pytest.raises(
+        sf.InvalidCounts, match=r"account of another agent.*or of nobody.*agent\.claim\(counts\)"
+    ):
         sf.Learner(sf.BudgetExploration(PROBLEM, UNIFORM, 0.1), 0, account)
 
 
@@ -96,7 +109,11 @@ def test_what_is_said_survives_saving(tmp_path):
     counts.refused = 3
     counts.save(tmp_path / "counts.npz")
     loaded = sf.Counts.load(tmp_path / "counts.npz")
-    assert (loaded.origin, loaded.ranges, loaded.refused) == (counts.origin, (Range("here", 7, 7),), 3)
+    assert (loaded.origin, loaded.ranges, loaded.refused) == (
+        counts.origin,
+        (Range("here", 7, 7),),
+        3,
+    )
     assert loaded.origin == PROBLEM.origin
     asserted = hand(problem=PROBLEM)
     asserted.save(tmp_path / "hand.npz")
@@ -107,7 +124,14 @@ def test_what_is_said_survives_saving(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", '{"asserted": 1}', '{"asserted": true, "more": "x"}', '{"asserted": true, "units": "[1, 0]"}'],
+    [
+        "",
+        "[]",
+        "{}",
+        '{"asserted": 1}',
+        '{"asserted": true, "more": "x"}',
+        '{"asserted": true, "units": "[1, 0]"}',
+    ],
 )
 def test_damaged_claims(text, tmp_path):
     with pytest.raises((ValueError, TypeError)):
@@ -115,12 +139,19 @@ def test_damaged_claims(text, tmp_path):
     write_arrays(tmp_path / "counts.npz", "counts", {"n_sas": HAND, "origin": np.asarray(text)})
     with pytest.raises(sf.InvalidFile, match="damaged"):
         sf.Counts.load(tmp_path / "counts.npz")
-    for ranges in ("[1]", '[["a", 2, 1]]', '[["a", 0, true]]', '[["a", 0.5, 1]]', "{", '[["a", -1, 1]]'):
+    for ranges in (
+        "[1]",
+        '[["a", 2, 1]]',
+        '[["a", 0, true]]',
+        '[["a", 0.5, 1]]',
+        "{",
+        '[["a", -1, 1]]',
+    ):
         with pytest.raises((ValueError, TypeError)):
             ranges_from(ranges)
 
 
-# --- which part differs, and what stays ------------------------------------------------------------------------------
+# --- which part differs, and what stays -----------------------------------------------------------
 
 
 def test_dynamics_survive_a_change_of_rewards_and_sums_do_not():
@@ -129,7 +160,9 @@ def test_dynamics_survive_a_change_of_rewards_and_sums_do_not():
     for _ in range(20):
         counts.add(sf.Episode([0, 1, 1], [0, 1], [0.5, 0.5]))
     wider = sf.Problem(R, H=2, unknown=True, units=sf.Units(0, 2))
-    with pytest.raises(sf.InvalidCounts, match=r"units: \[0\.0, 1\.0\] in these counts.*counts\.forget_rewards\(\)"):
+    with pytest.raises(
+        sf.InvalidCounts, match=r"units: \[0\.0, 1\.0\] in these counts.*counts\.forget_rewards\(\)"
+    ):
         agent(wider).plan(counts)
     for known in (PROBLEM, sf.Problem.rescaled(R, sf.Units(0, 2), H=2), sf.Problem(R / 2, H=2)):
         for kept in (counts, counts.forget_rewards()):
@@ -147,7 +180,9 @@ def test_an_episode_of_another_problem_is_refused():
     with pytest.raises(sf.InvalidEpisode, match="another problem"):
         sf.Episode.of(other, [0, 1, 1], [0, 1]).as_learnt(PROBLEM, False)
     assert not counts.n_sas.any()
-    assert counts.add(sf.Episode.of(sf.Problem(R, H=2), [0, 1, 1], [0, 1])).episodes == 1  # control: an equal one
+    assert (
+        counts.add(sf.Episode.of(sf.Problem(R, H=2), [0, 1, 1], [0, 1])).episodes == 1
+    )  # control: an equal one
 
 
 def test_rewards_of_an_episode_are_in_the_users_units():
@@ -160,13 +195,18 @@ def test_rewards_of_an_episode_are_in_the_users_units():
     counts[0].add(episode)
     counts[1].add(sf.Episode([0, 0, 1], [0, 1], [0.3, 5.0]))
     assert counts[0].x_sa[0, 0, 0] == counts[1].x_sa[0, 0, 0] == int(1.3 / 11 * 2**20)
-    with pytest.raises(sf.InvalidEpisode, match=r"rewards\[0\] is 11, outside the declared range \(-1, 10\)"):
+    with pytest.raises(
+        sf.InvalidEpisode, match=r"rewards\[0\] is 11, outside the declared range \(-1, 10\)"
+    ):
         counts[1].add(sf.Episode([0, 0, 1], [0, 1], [11, 0]))
     table = sf.Problem(R, H=2)
-    assert sf.Episode.of(table, [0, 0, 1], [0, 1]).rewards.tolist() == [0.2, 0.8]  # in [0, 1] nothing changes
+    assert sf.Episode.of(table, [0, 0, 1], [0, 1]).rewards.tolist() == [
+        0.2,
+        0.8,
+    ]  # in [0, 1] nothing changes
 
 
-# --- numbers ---------------------------------------------------------------------------------------------------------
+# --- numbers --------------------------------------------------------------------------------------
 
 
 def test_ranges_join_and_never_overlap():
@@ -194,7 +234,7 @@ def test_runs_and_learners_number_their_episodes():
         first.merge(sf.simulate(world, mine, 30, seed=0).counts)
 
 
-# --- rewards that were refused ---------------------------------------------------------------------------------------
+# --- rewards that were refused --------------------------------------------------------------------
 
 
 def refused():
@@ -226,7 +266,9 @@ def test_counts_that_lack_an_episode_because_of_its_reward_are_refused(tmp_path)
 
 
 def test_a_reward_that_was_refused_is_not_replaced_by_another():
-    """Only by playing the episode again, from its seed: another reward in its place is clipped, say."""
+    """Only by playing the episode again, from its seed: another reward in its place is clipped,
+    say.
+    """
     learner = refused()
     learner.observe(1, 0.5)
     assert learner.counts.refused == 1
@@ -235,7 +277,7 @@ def test_a_reward_that_was_refused_is_not_replaced_by_another():
     assert again.counts.refused == 0
 
 
-# --- who changes what ------------------------------------------------------------------------------------------------
+# --- who changes what -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("pooled", [False, True])
@@ -285,25 +327,43 @@ def test_arrays_that_change_later_change_nothing():
     baseline, states, rewards = np.full((2, 2, 2), 0.5), np.array([0, 1, 1]), np.array([0.5, 0.5])
     mine = sf.StepMix(problem, baseline, 0.1)
     episode = sf.Episode(states, states[1:], rewards)
-    n_sas, x_sa, n_start = HAND.copy(), np.ones((2, 2, 2), dtype=int) * (HAND.sum(-1) > 0), np.array([4, 0])
+    n_sas, x_sa, n_start = (
+        HAND.copy(),
+        np.ones((2, 2, 2), dtype=int) * (HAND.sum(-1) > 0),
+        np.array([4, 0]),
+    )
     counts = sf.Counts(n_sas, x_sa=x_sa, n_start=n_start, problem=problem)
     before = problem.fingerprint, problem.origin, mine.fingerprint, counts.copy()
     for array in (r, start, support, baseline, rewards, n_sas, x_sa, n_start):
         array[:] = 0
     states[:] = 0
-    assert (problem.fingerprint, sf.Problem(**problem.arguments()).origin, mine.fingerprint, counts) == before
+    assert (
+        problem.fingerprint,
+        sf.Problem(**problem.arguments()).origin,
+        mine.fingerprint,
+        counts,
+    ) == before
     assert (episode.states.tolist(), episode.actions.tolist(), episode.rewards.tolist()) == (
         [0, 1, 1],
         [1, 1],
         [0.5] * 2,
     )
-    for frozen in (problem.r, problem.start, problem.support, mine.baseline, episode.states, episode.rewards):
+    for frozen in (
+        problem.r,
+        problem.start,
+        problem.support,
+        mine.baseline,
+        episode.states,
+        episode.rewards,
+    ):
         with pytest.raises(ValueError, match="read-only"):
             frozen[...] = 0
 
 
 def test_counts_that_share_an_array_are_refused_when_it_no_longer_makes_sense():
-    """copy=False is asked for by whoever shares the array; a change of it is a change of the evidence."""
+    """copy=False is asked for by whoever shares the array; a change of it is a change of the
+    evidence.
+    """
     shared = HAND.astype(np.int64)
     counts = sf.Counts(shared, n_start=[4, 0], copy=False, problem=PROBLEM)
     assert agent().plan(counts).certified

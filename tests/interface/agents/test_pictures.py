@@ -1,4 +1,6 @@
-"""Pictures of runs and plans show the numbers: read back from the axes, and held against what is known otherwise."""
+"""Pictures of runs and plans show the numbers: read back from the axes, and held against what is
+known otherwise.
+"""
 
 from dataclasses import replace
 
@@ -18,7 +20,9 @@ EUROS = (-5.0, 20.0)
 
 
 class Shop(gymnasium.Env):
-    """Two kinds of customers; mail earns more, and after `breaks` episodes everything earns 8 euro less a step."""
+    """Two kinds of customers; mail earns more, and after `breaks` episodes everything earns 8
+    euro less a step.
+    """
 
     observation_space, action_space = Discrete(2), Discrete(2)
     state_names, action_names = STATES, ACTIONS
@@ -48,7 +52,9 @@ class Shop(gymnasium.Env):
 
 
 def agent_for(env, floor=9.0):
-    problem = sf.from_gymnasium(env, horizon=3, reward_range=EUROS, start=0, stationary=True, unit="EUR")
+    problem = sf.from_gymnasium(
+        env, horizon=3, reward_range=EUROS, start=0, stationary=True, unit="EUR"
+    )
     baseline = sf.embed_policy(problem, np.array([[0.8, 0.2], [0.8, 0.2]]))
     return sf.EpsMix(problem, baseline, floor, pooled=True)
 
@@ -60,7 +66,9 @@ def played():
     return env, agent, sf.learn(env, agent, 700, seed=1, progress=False)
 
 
-@pytest.mark.parametrize(("floor", "text", "share", "less"), [(sf.Below(2.0), "2 EUR below the baseline", 1.0, 2.0)])
+@pytest.mark.parametrize(
+    ("floor", "text", "share", "less"), [(sf.Below(2.0), "2 EUR below the baseline", 1.0, 2.0)]
+)
 def test_a_floor_that_is_measured_from_the_baseline_is_drawn_as_estimated(floor, text, share, less):
     env = Shop()
     run = sf.learn(env, agent_for(env, floor), 300, seed=1, progress=False)
@@ -73,7 +81,9 @@ def test_a_floor_that_is_measured_from_the_baseline_is_drawn_as_estimated(floor,
     low, high = figure.axes[0].get_ylim()
     assert low < min(drawn) and max(drawn) < high
     known = sf.plot_run(sf.learn(env, agent_for(env, 9.0), 100, seed=1, progress=False))
-    assert not [line for line in known.axes[0].lines if line.get_label().startswith("floor, ")]  # control
+    assert not [
+        line for line in known.axes[0].lines if line.get_label().startswith("floor, ")
+    ]  # control
 
 
 @pytest.fixture(scope="module")
@@ -99,17 +109,27 @@ class TestHistory:
         assert known.episodes.sum() == len(returns) == 700
         assert run.off_baseline is not None  # else there is nothing to see
         for k, n, mean, squares, low, high in zip(
-            known.episode, known.episodes, known.mean, known.squares, known.low, known.high, strict=True
+            known.episode,
+            known.episodes,
+            known.mean,
+            known.squares,
+            known.low,
+            known.high,
+            strict=True,
         ):
             group = returns[k : k + n]
             assert (low, high) == (group.min(), group.max())
-            np.testing.assert_allclose([mean, squares], [group.mean(), ((group - group.mean()) ** 2).sum()], atol=1e-9)
+            np.testing.assert_allclose(
+                [mean, squares], [group.mean(), ((group - group.mean()) ** 2).sum()], atol=1e-9
+            )
         assert dict(zip(SOURCES, known.sources.sum(axis=0), strict=True)) == run.sources
         n, total = run.counts.baseline_returns
         assert known.baseline_episodes.sum() == n
         rescaled = total / 2**20
         own = np.nansum(known.baseline_episodes * known.baseline_mean)
-        assert own == pytest.approx(25.0 * rescaled - 15.0 * n, abs=1e-4 * n)  # rewards are rounded down to 2^-20
+        assert own == pytest.approx(
+            25.0 * rescaled - 15.0 * n, abs=1e-4 * n
+        )  # rewards are rounded down to 2^-20
 
     def test_lower_values_are_those_of_the_plans(self, played):
         _, agent, run = played
@@ -145,7 +165,9 @@ class TestHistory:
         ):
             part, of_it = x[k : k + width], x[k : k + width][own[k : k + width]]
             assert (size, mine) == (len(part), len(of_it))
-            np.testing.assert_allclose([mean, squares], [part.mean(), ((part - part.mean()) ** 2).sum()], atol=1e-6)
+            np.testing.assert_allclose(
+                [mean, squares], [part.mean(), ((part - part.mean()) ** 2).sum()], atol=1e-6
+            )
             np.testing.assert_allclose(theirs, of_it.mean() if len(of_it) else np.nan)
         again = history.Groups.from_arrays(groups.arrays(), n)
         for name, array in again.arrays().items():
@@ -158,7 +180,9 @@ class TestHistory:
             sf.learn(Shop(fails=300), agent, 700, seed=1, progress=False, save=path)
         later = sf.learn(Shop(), agent, 700, seed=1, progress=False, save=path, resume=True)
         for name in history.History.__dataclass_fields__:
-            np.testing.assert_array_equal(getattr(later.history, name), getattr(whole.history, name))
+            np.testing.assert_array_equal(
+                getattr(later.history, name), getattr(whole.history, name)
+            )
 
     def test_a_damaged_one_is_refused(self, played, tmp_path):
         _, agent, _ = played
@@ -192,27 +216,38 @@ class TestRun:
         drawn = labelled(above, "mean return, ")
         n = int(drawn.get_label().split(" ")[2])
         np.testing.assert_allclose(
-            drawn.get_ydata()[:-1], [returns[k * n : (k + 1) * n].mean() for k in range(len(drawn.get_ydata()) - 1)]
+            drawn.get_ydata()[:-1],
+            [returns[k * n : (k + 1) * n].mean() for k in range(len(drawn.get_ydata()) - 1)],
         )
         np.testing.assert_allclose(drawn.get_xdata()[0], n / 2)
         assert above.get_ylabel() == "return per episode (EUR)"
         assert set(labelled(above, "floor 9").get_ydata()) == {9.0}
         n_b, total = run.counts.baseline_returns
         mean = (25.0 * total / 2**20 - 15.0 * n_b) / n_b
-        assert labelled(above, "baseline, mean of its").get_ydata()[-1] == pytest.approx(mean, abs=1e-4)
-        assert f"{n_b:,} episodes so far: {mean:.4g}" in labelled(above, "baseline, mean").get_label()
+        assert labelled(above, "baseline, mean of its").get_ydata()[-1] == pytest.approx(
+            mean, abs=1e-4
+        )
+        assert (
+            f"{n_b:,} episodes so far: {mean:.4g}" in labelled(above, "baseline, mean").get_label()
+        )
         last = run.history.episode >= drawn.get_xdata()[-2] + n / 2
-        assert labelled(above, "certified lower value").get_ydata()[-1] == run.history.lower[last].min()
+        assert (
+            labelled(above, "certified lower value").get_ydata()[-1]
+            == run.history.lower[last].min()
+        )
         assert set(labelled(above, "first mixture").get_xdata()) == {run.first_mixture}
         assert set(labelled(above, "first optimistic").get_xdata()) == {run.first_optimistic}
-        assert "while the plan is trusted\n(begins at -15)" in labelled(above, "trusted").get_label()
+        assert (
+            "while the plan is trusted\n(begins at -15)" in labelled(above, "trusted").get_label()
+        )
         text = below.get_xlabel().replace("\n", " ")
         assert str(run.promise) in text
         assert "about 95 % for one mean at a time, and no certificate" in text
         assert "ALARM" not in above.get_title()  # the control of the next test
         assert {bars.get_label() for bars in below.containers} == set(run.sources)
         shares = {
-            bars.get_label(): sum(bar.get_height() * bar.get_width() for bar in bars) for bars in below.containers
+            bars.get_label(): sum(bar.get_height() * bar.get_width() for bar in bars)
+            for bars in below.containers
         }
         for source, episodes in run.sources.items():
             assert shares[source] == pytest.approx(episodes)
@@ -236,17 +271,25 @@ class TestRun:
 
     def test_the_band_is_the_sampling_error_and_never_nothing_by_chance(self):
         x = np.array([1.0] * 5 + [0.0] * 15 + [0.0] * 20 + [1.0, 0.0])
-        sample = Sample(np.ones(42, dtype=np.int64), x, np.zeros(42), x, x).merged(np.array([0, 20, 40]))
+        sample = Sample(np.ones(42, dtype=np.int64), x, np.zeros(42), x, x).merged(
+            np.array([0, 20, 40])
+        )
         np.testing.assert_allclose(sample.mean, [0.25, 0.0, 0.5])
         low, high = sample.band
         half = 1.96 * np.sqrt(0.25 * 0.75 * 20 / 19 / 20)
         np.testing.assert_allclose([low[0], high[0]], [0.25 - half, 0.25 + half])
-        np.testing.assert_allclose([low[1], high[1]], [0.0, 3.0 / 20])  # all alike: the rule of three
+        np.testing.assert_allclose(
+            [low[1], high[1]], [0.0, 3.0 / 20]
+        )  # all alike: the rule of three
         np.testing.assert_allclose([low[2], high[2]], [0.0, 1.0])  # within what returns there are
         np.testing.assert_allclose(sample.so_far.mean, [5 / 20, 5 / 40, 6 / 42])
         np.testing.assert_allclose(sample.so_far.squares[-1], ((x - x.mean()) ** 2).sum())
         same = np.full(20, 7.0)  # where nothing varies at all, nothing says how much it could
-        low, high = Sample(np.ones(20, dtype=np.int64), same, same * 0, same, same).merged(np.array([0])).band
+        low, high = (
+            Sample(np.ones(20, dtype=np.int64), same, same * 0, same, same)
+            .merged(np.array([0]))
+            .band
+        )
         assert (low[0], high[0]) == (7.0, 7.0)
 
     def test_simulated_runs_have_exact_values_and_no_band(self):
@@ -264,13 +307,17 @@ class TestRun:
         bare = sf.simulate(world, sf.BPIUCBVI(world.problem), 300, seed=0, checkpoints=[100, 300])
         above, _ = sf.plot_run(bare).axes
         assert "no floor is promised" in labelled(above, "lower value").get_label()
-        scaled = sf.StepMix(world.problem, world.baseline, world.suggested_floor, bounds=sf.KL(scale=0.1))
+        scaled = sf.StepMix(
+            world.problem, world.baseline, world.suggested_floor, bounds=sf.KL(scale=0.1)
+        )
         above, _ = sf.plot_run(sf.simulate(world, scaled, 300, seed=0, checkpoints=[300])).axes
         assert "NOT CERTIFIED" in above.get_title()
         assert not any("lower value" in label for label in lines_of(above))
 
     def test_a_guard_shows_no_value_as_certified_that_is_not(self):
-        """Relative floors rest on comparisons, and after an alarm nothing is certified. The control: a number."""
+        """Relative floors rest on comparisons, and after an alarm nothing is certified. The
+        control: a number.
+        """
         good = sf.Outcomes([0, 1], [0.2, 0.8])
         absolute, relative = (sf.Guard(floor=f, low=0.0, high=1.0) for f in (0.3, sf.Relative(0.2)))
         for guard, shown in ((absolute, True), (relative, False)):
@@ -289,7 +336,9 @@ class TestRun:
         env = Shop(breaks=500)
         guard = sf.Guard(floor=9.0, low=-15.0, high=60.0, unit="EUR")
         acts = {"baseline": lambda state: 0, "candidate": {"mailer": lambda state: 1}}
-        run = sf.guard_env(env, guard, **acts, episodes=900, seed=0, watchdog=sf.Watchdog(0.01), progress=False)
+        run = sf.guard_env(
+            env, guard, **acts, episodes=900, seed=0, watchdog=sf.Watchdog(0.01), progress=False
+        )
         assert run.played["mailer"] > 100
         assert run.alarm_after is not None
         assert str(f"ALARM after {run.alarm_after:,} episodes") in run.alarm
@@ -301,16 +350,23 @@ class TestRun:
         above, _ = sf.plot_run(quiet).axes
         for name, value in quiet.plan.lower.items():
             drawn = labelled(above, f"{name}: certified lower value").get_ydata()[-1]
-            assert value - 0.2 < drawn <= value + 1e-9  # plans between the ends of groups may have proved a little more
+            assert (
+                value - 0.2 < drawn <= value + 1e-9
+            )  # plans between the ends of groups may have proved a little more
         coin = sf.Guard(floor=0.3, low=0.0, high=1.0)
         law = {"good": sf.Outcomes([0, 1], [0.3, 0.7], lost=[0.2, 0.0])}
         made = sf.simulate_guard(coin, sf.Outcomes([0, 1], [0.5, 0.5]), law, 3000, seed=0)
         assert made.state.open_tickets
         above, below = sf.plot_run(made).axes
-        assert f"{made.state.open_tickets:,} episodes without a return" in below.get_xlabel().replace("\n", " ")
+        assert (
+            f"{made.state.open_tickets:,} episodes without a return"
+            in below.get_xlabel().replace("\n", " ")
+        )
         found = made.guard.plan(made.state).lower["good"]
         drawn = labelled(above, "good: certified lower value").get_ydata()
-        assert drawn[-1] <= found + 1e-9  # a plan may leave the last open tickets out, the picture does not
+        assert (
+            drawn[-1] <= found + 1e-9
+        )  # a plan may leave the last open tickets out, the picture does not
         assert drawn[-1] > 0.3
 
     def test_refusals(self, played, tmp_path):
@@ -364,7 +420,9 @@ class TestPlan:
         plain = sf.Plan.plain(np.ones((1, 1, 1)))
         with pytest.raises(sf.InvalidSetting, match="does not say which agent made it"):
             sf.plot_plan(plain)
-        with pytest.raises(sf.InvalidSetting, match=r"policy of shape \(1, 1, 1\), which is not for"):
+        with pytest.raises(
+            sf.InvalidSetting, match=r"policy of shape \(1, 1, 1\), which is not for"
+        ):
             sf.plot_plan(plain, agent=agent)
         with pytest.raises(sf.InvalidSetting, match="Expected a plan"):
             sf.plot_plan(agent)

@@ -1,4 +1,6 @@
-"""What is refused of the newer settings, and that the message says what was found and what was expected."""
+"""What is refused of the newer settings, and that the message says what was found and what was
+expected.
+"""
 
 import numpy as np
 import pytest
@@ -18,19 +20,46 @@ PROBLEM = sf.Problem(R, H=H)
     [
         ({}, r"either as r .* or as r_next"),
         ({"r": R, "r_next": AFTER}, r"either as r .* or as r_next"),
-        ({"r_next": AFTER[..., :2]}, r"r_next has shape \(3, 2, 2\), expected rewards over as many next states"),
-        ({"r_next": 2 * AFTER + 1}, r"r_next\[0, 0, 0\] is 2, expected a reward in \[0, 1\].*declare their range"),
+        (
+            {"r_next": AFTER[..., :2]},
+            r"r_next has shape \(3, 2, 2\), expected rewards over as many next states",
+        ),
+        (
+            {"r_next": 2 * AFTER + 1},
+            r"r_next\[0, 0, 0\] is 2, expected a reward in \[0, 1\].*declare their range",
+        ),
         ({"r_next": R}, r"r_next has shape \(3, 2\), expected \(H, S, A, S\)"),
         ({"r_next": AFTER, "unknown": True}, r"either unknown or given as r_next"),
-        ({"r": R, "unknown": np.ones((2, 2), bool)}, r"unknown has shape \(2, 2\), expected \(3, 2\), or \(2, 3, 2\)"),
+        (
+            {"r": R, "unknown": np.ones((2, 2), bool)},
+            r"unknown has shape \(2, 2\), expected \(3, 2\), or \(2, 3, 2\)",
+        ),
         ({"r": R, "unknown": R}, r"unknown has dtype float64, expected True or False"),
-        ({"r": R, "support": ALL[0]}, r"support has shape \(2, 3\), expected \(3, 2, 3\), or \(2, 3, 2, 3\)"),
+        (
+            {"r": R, "support": ALL[0]},
+            r"support has shape \(2, 3\), expected \(3, 2, 3\), or \(2, 3, 2, 3\)",
+        ),
         ({"r": R, "support": ALL * 1.0}, r"support has dtype float64, expected True or False"),
-        ({"r": R, "support": ALL & (np.arange(A) == 0)[:, None]}, r"support\[0, 1\] allows no next state"),
-        ({"r": R, "support": np.stack([ALL, ALL]), "stationary": True}, r"support has a mask for each step, but .* st"),
-        ({"r": R, "unknown": np.ones((H, S, A), bool), "stationary": True}, r"unknown has a mask for each step"),
-        ({"r": R, "start": "anywhere"}, r"start is 'anywhere', expected probabilities of the 3 states, or \"unknown\""),
-        ({"r": R, "start": [0.5, 0.5]}, r"start has shape \(2,\), expected probabilities of the 3 states"),
+        (
+            {"r": R, "support": ALL & (np.arange(A) == 0)[:, None]},
+            r"support\[0, 1\] allows no next state",
+        ),
+        (
+            {"r": R, "support": np.stack([ALL, ALL]), "stationary": True},
+            r"support has a mask for each step, but .* st",
+        ),
+        (
+            {"r": R, "unknown": np.ones((H, S, A), bool), "stationary": True},
+            r"unknown has a mask for each step",
+        ),
+        (
+            {"r": R, "start": "anywhere"},
+            r"start is 'anywhere', expected probabilities of the 3 states, or \"unknown\"",
+        ),
+        (
+            {"r": R, "start": [0.5, 0.5]},
+            r"start has shape \(2,\), expected probabilities of the 3 states",
+        ),
         ({"r": R, "start": [0.5, 0.4, 0.0]}, r"start.* sums to 0.9, expected 1"),
         ({"r": R, "start": [1.5, -0.5, 0.0]}, r"start\[1\] is -0.5, expected a probability"),
         ({"r": R, "s1": 3}, r"s1 is 3, expected a state in 0..2"),
@@ -46,7 +75,10 @@ def test_worlds():
     for settings, message in (
         ({"r": R, "r_next": AFTER}, "either as r or as r_next"),
         ({"r": R, "start": "unknown"}, r"start of a true world is known.*forget\(start=True\)"),
-        ({"r": R, "support": ALL & (np.arange(S) > 0)}, r"P\[0, 0, 0, 0\] is 0.333333, but support says .*impossible"),
+        (
+            {"r": R, "support": ALL & (np.arange(S) > 0)},
+            r"P\[0, 0, 0, 0\] is 0.333333, but support says .*impossible",
+        ),
     ):
         with pytest.raises(sf.InvalidModel, match=message):
             sf.TabularMDP(P, H=H, **settings)
@@ -73,7 +105,12 @@ def test_a_world_that_is_not_what_the_agent_was_given():
         (after, sf.Problem(R, H=H, unknown=hidden), False, "knows other rewards"),
         (by_step, sf.Problem(R, H=H, start="unknown"), False, "knows other rewards"),
         (by_step, sf.Problem(by_step.r, start=[0.5, 0.5, 0.0]), False, "starts elsewhere"),
-        (by_step, sf.Problem(by_step.r, support=ALL & (np.arange(S) > 0)), False, "support excludes transitions"),
+        (
+            by_step,
+            sf.Problem(by_step.r, support=ALL & (np.arange(S) > 0)),
+            False,
+            "support excludes transitions",
+        ),
     ):
         with pytest.raises(sf.InvalidModel, match=message):
             sf.simulate(world, sf.StepMix(problem, BASELINE, 0.0, pooled=pooled), 5, seed=0)
@@ -87,12 +124,17 @@ def test_counts_and_episodes():
     hidden = PROBLEM.forget(rewards=True)
     agent = sf.StepMix(masked, BASELINE, 0.1)
     outside = sf.Counts.zeros(masked).add(sf.Episode([0, 1, 2], [1, 0]))
-    with pytest.raises(sf.InvalidCounts, match=r"Action 0 in state 1 \(step 1\) led to state 2.*support.*correct the"):
+    with pytest.raises(
+        sf.InvalidCounts,
+        match=r"Action 0 in state 1 \(step 1\) led to state 2.*support.*correct the",
+    ):
         agent.plan(outside)
     with pytest.raises(sf.InvalidCounts, match=r"expected \(2, 3, 2, 3\) for Problem"):
         agent.plan(sf.Counts(np.zeros((2, 4, 2, 4))))
     with pytest.raises(sf.InvalidCounts, match="hold no sums of rewards"):
-        sf.StepMix(hidden, BASELINE, 0.1).plan(sf.Counts.zeros(PROBLEM).add(sf.Episode([0, 1, 2], [1, 0])))
+        sf.StepMix(hidden, BASELINE, 0.1).plan(
+            sf.Counts.zeros(PROBLEM).add(sf.Episode([0, 1, 2], [1, 0]))
+        )
     counts = sf.Counts.zeros(hidden)
     for episode, message in (
         (sf.Episode([0, 1, 2], [1, 0]), r"no rewards, but its rewards are unknown.*Episode.of"),
@@ -108,9 +150,13 @@ def test_counts_and_episodes():
     assert counts == sf.Counts.zeros(hidden)
     with pytest.raises(sf.InvalidEpisode, match="must bring the rewards seen"):
         sf.Episode.of(hidden, [0, 1, 2], [1, 0])
-    with pytest.raises(sf.InvalidEpisode, match=r"rewards\[0\] is 7, outside the declared range \(0, 1\)"):
+    with pytest.raises(
+        sf.InvalidEpisode, match=r"rewards\[0\] is 7, outside the declared range \(0, 1\)"
+    ):
         sf.Episode.of(hidden, [0, 1, 2], [1, 0], [7, 0])
-    with pytest.raises(sf.InvalidEpisode, match=r"rewards of shape \(1,\), expected one per action: \(2,\)"):
+    with pytest.raises(
+        sf.InvalidEpisode, match=r"rewards of shape \(1,\), expected one per action: \(2,\)"
+    ):
         sf.Episode([0, 1, 2], [1, 0], [0.5])
     with pytest.raises(sf.InvalidCounts, match="more than one unit of reward per visit"):
         sf.Counts(np.zeros((S, A, S)), H, x_sa=np.full((S, A), 2**33))
@@ -121,9 +167,15 @@ def test_counts_and_episodes():
     [
         ({"explorer": sf.Thompson(PROBLEM)}, "not for another explorer"),
         ({"problem": PROBLEM.forget(rewards=True)}, "not proved for unknown rewards"),
-        ({"problem": sf.Problem(r_next=AFTER, H=H)}, r"rewards that depend on the next state.*world.averaged\(\)"),
+        (
+            {"problem": sf.Problem(r_next=AFTER, H=H)},
+            r"rewards that depend on the next state.*world.averaged\(\)",
+        ),
         ({"problem": PROBLEM.forget(start=True)}, "not proved for several first states"),
-        ({"problem": sf.Problem(R, H=H, start=[0.5, 0.5, 0])}, "not proved for several first states"),
+        (
+            {"problem": sf.Problem(R, H=H, start=[0.5, 0.5, 0])},
+            "not proved for several first states",
+        ),
     ],
 )
 def test_the_papers_bounds(settings, message):
@@ -145,7 +197,10 @@ def test_the_papers_bounds(settings, message):
         (lambda: sf.Thompson(PROBLEM, np.inf), "prior is inf, expected"),
         (lambda: sf.Relative(0.0), "max_loss is 0, expected a share strictly between 0 and 1"),
         (lambda: sf.Relative(1.0), "max_loss is 1, expected"),
-        (lambda: sf.StepMix(PROBLEM, BASELINE, 0.1, replan=5), "replan is 5, expected a number from 0 to 1"),
+        (
+            lambda: sf.StepMix(PROBLEM, BASELINE, 0.1, replan=5),
+            "replan is 5, expected a number from 0 to 1",
+        ),
         (
             lambda: sf.StepMix(PROBLEM, BASELINE, 0.1, returns=True),
             r"returns is True, expected sf.Returns\(\), or None",
@@ -155,7 +210,9 @@ def test_the_papers_bounds(settings, message):
             "explorer is 'ucb', expected a function of counts",
         ),
         (
-            lambda: sf.StepMix(sf.Problem.rescaled(R, sf.Units(-1.0, 1.0, H), H=H), BASELINE, sf.Relative(0.1)),
+            lambda: sf.StepMix(
+                sf.Problem.rescaled(R, sf.Units(-1.0, 1.0, H), H=H), BASELINE, sf.Relative(0.1)
+            ),
             "needs rewards that are never negative, but they may be as low as -1",
         ),
     ],
@@ -170,5 +227,7 @@ def test_an_explorer_needs_a_generator_and_gives_a_policy():
     with pytest.raises(sf.InvalidSetting, match=r"call plan\(counts, rng\)"):
         agent.plan(sf.Counts.zeros(PROBLEM))
     wrong = sf.StepMix(PROBLEM, BASELINE, 0.1, explorer=lambda counts, rng: BASELINE[:1])
-    with pytest.raises(sf.InvalidPolicy, match=r"the explorer's policy.* shape \(1, 3, 2\), expected"):
+    with pytest.raises(
+        sf.InvalidPolicy, match=r"the explorer's policy.* shape \(1, 3, 2\), expected"
+    ):
         wrong.plan(sf.Counts.zeros(PROBLEM), np.random.default_rng(0))

@@ -1,5 +1,6 @@
-"""The rivals from the outside: what they refuse and in which words, runs about costs, who was given what, and that
-nothing which rests on a scaled constant or on an assertion is called certified."""
+"""The rivals from the outside: what they refuse and in which words, runs about costs, who was given
+what, and that nothing which rests on a scaled constant or on an assertion is called certified.
+"""
 
 import json
 
@@ -79,7 +80,9 @@ def test_settings_that_are_right(make, value, cost, spent):
 
 TWO_WAYS = r"takes either floor= and baseline_value= .* or cost=, budget= and baseline_cost="
 WITH_FLOOR = r"with a floor needs baseline_value=, what the baseline is worth, and no costs"
-WITH_COSTS = r"with costs needs budget= and baseline_cost=, what the baseline costs, and no baseline_value"
+WITH_COSTS = (
+    r"with costs needs budget= and baseline_cost=, what the baseline costs, and no baseline_value"
+)
 TABLE = np.full((H, S, A), 0.5)
 
 
@@ -88,7 +91,10 @@ TABLE = np.full((H, S, A), 0.5)
     [
         ({}, TWO_WAYS),
         ({"budget": 2.0}, r"cost is None, expected costs \(H, S, A\) in \[0, 1\]"),
-        ({"cost": None, "budget": 2.0, "baseline_cost": 1.0}, r"cost is None.*Does the world have a cost signal"),
+        (
+            {"cost": None, "budget": 2.0, "baseline_cost": 1.0},
+            r"cost is None.*Does the world have a cost signal",
+        ),
         ({"floor": 1.0, "baseline_value": 1.4, "cost": TABLE}, TWO_WAYS),
         ({"floor": 1.0}, WITH_FLOOR),
         ({"floor": 1.0, "baseline_value": 1.4, "budget": 2.0}, WITH_FLOOR),
@@ -101,7 +107,10 @@ TABLE = np.full((H, S, A), 0.5)
             {"floor": 1.4, "baseline_value": 1.4},
             r"baseline_value is 1.4, expected more than the floor of 1.4: .* divides",
         ),
-        ({"floor": 1.4, "baseline_value": 1.0}, r"baseline_value is 1, expected more than the floor of 1.4"),
+        (
+            {"floor": 1.4, "baseline_value": 1.0},
+            r"baseline_value is 1, expected more than the floor of 1.4",
+        ),
         (
             {"cost": TABLE, "budget": 1.5, "baseline_cost": 1.5},
             r"baseline_cost is 1.5, expected less than the budget of 1.5",
@@ -110,9 +119,18 @@ TABLE = np.full((H, S, A), 0.5)
         ({"floor": 1.0, "baseline_value": 3.5}, r"baseline_value is 3.5"),
         ({"floor": "high", "baseline_value": 1.4}, r"floor is 'high', expected a number in 0\.\.3"),
         ({"floor": 1.0, "baseline_value": 1.4, "delta": 1.0}, r"delta is 1, expected"),
-        ({"floor": 1.0, "baseline_value": 1.4, "episodes": 0}, r"episodes is 0, expected an integer >= 1"),
-        ({"floor": 1.0, "baseline_value": 1.4, "episodes": 1e5}, r"episodes is 100000.0, expected an integer"),
-        ({"floor": 1.0, "baseline_value": 1.4, "replan": 1.1}, "replan is 1.1, expected a number from 0 to 1"),
+        (
+            {"floor": 1.0, "baseline_value": 1.4, "episodes": 0},
+            r"episodes is 0, expected an integer >= 1",
+        ),
+        (
+            {"floor": 1.0, "baseline_value": 1.4, "episodes": 1e5},
+            r"episodes is 100000.0, expected an integer",
+        ),
+        (
+            {"floor": 1.0, "baseline_value": 1.4, "replan": 1.1},
+            "replan is 1.1, expected a number from 0 to 1",
+        ),
     ],
 )
 def test_settings_that_are_refused(make, kind, settings, message):
@@ -125,7 +143,10 @@ def test_settings_that_are_refused(make, kind, settings, message):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (np.full((H - 1, S, A), 0.5), r"cost has shape \(2, 3, 2\), expected \(3, 3, 2\) or \(3, 2\)"),
+        (
+            np.full((H - 1, S, A), 0.5),
+            r"cost has shape \(2, 3, 2\), expected \(3, 3, 2\) or \(3, 2\)",
+        ),
         (np.full(S, 0.5), r"cost has shape \(3,\), "),
         (np.full((H, S, A, S), 0.5), r"cost has shape \(3, 3, 2, 3\), "),
         (np.full((H, S, A), 1.5), r"cost\[0, 0, 0\] is 1.5, expected a number in \[0, 1\]"),
@@ -162,7 +183,10 @@ def test_bounds_of_another_kind_are_refused(make, kind, value):
 
     other = sf.HoeffdingBox() if kind == "DOPE" else sf.BernsteinBox()
     for wrong in (other, sf.KL(), sf.Bernstein(), Mine(), OWN_BOX[kind], None, 1.0):
-        with pytest.raises(sf.InvalidSetting, match=r"expected sf\.\w+\(\) or sf.MaurerPontilBox\(\), and not a sub"):
+        with pytest.raises(
+            sf.InvalidSetting,
+            match=r"expected sf\.\w+\(\) or sf.MaurerPontilBox\(\), and not a sub",
+        ):
             make(1.0, baseline_value=value, bounds=wrong)
     assert not Mine().certified
     for right in (OWN_BOX[kind](), sf.MaurerPontilBox()):  # control
@@ -176,7 +200,10 @@ def test_scales_of_boxes(box):
     for scale in (0.0, 0.999, 2.0):
         assert not box(scale).certified
     for wrong in (-1.0, np.inf, np.nan, "one", True, None):
-        with pytest.raises(sf.InvalidSetting, match=r"scale is .*expected a finite number >= 0; 1 is the proved one"):
+        with pytest.raises(
+            sf.InvalidSetting,
+            match=r"scale is .*expected a finite number >= 0; 1 is the proved one",
+        ):
             box(wrong)
 
 
@@ -191,7 +218,9 @@ def test_problems_that_are_not_covered(kind, world, baseline, value):
         r"depend on the next state \(world.averaged\(\)": sf.Problem(r_next=np.zeros((H, S, A, S))),
     }
     for message, unfit in cases.items():
-        with pytest.raises(sf.InvalidSetting, match=f"{kind} is built for known rewards.*not for .*{message}"):
+        with pytest.raises(
+            sf.InvalidSetting, match=f"{kind} is built for known rewards.*not for .*{message}"
+        ):
             build(unfit)
     with pytest.raises(sf.InvalidSetting, match="expected a Problem"):
         build(world)
@@ -200,7 +229,9 @@ def test_problems_that_are_not_covered(kind, world, baseline, value):
     with pytest.raises(sf.InvalidCounts, match="Counts pooled over steps need dynamics"):
         LP_AGENTS[kind](problem, baseline, 1.0, baseline_value=value, episodes=10, pooled=True)
     several = sf.Problem(problem.r, start=[0.5, 0.5, 0.0])
-    assert build(several).plan(sf.Counts.zeros(several)).source == "baseline"  # control: several starts are covered
+    assert (
+        build(several).plan(sf.Counts.zeros(several)).source == "baseline"
+    )  # control: several starts are covered
 
 
 LIMITED = ("DOPE", "OptPess-LP", "conservative UCBVI", "UCBVI")
@@ -219,7 +250,8 @@ def test_more_episodes_than_the_proof_covers(name, world, baseline, value):
     agent = limited(name, world, baseline, value, 100)
     for run in (sf.simulate, sf.simulate_reference):
         with pytest.raises(
-            sf.InvalidSetting, match=r"101 episodes are asked for, but .* are for 100 in all.*episodes="
+            sf.InvalidSetting,
+            match=r"101 episodes are asked for, but .* are for 100 in all.*episodes=",
         ):
             run(world, agent, 101, seed=0)
     with pytest.raises(sf.InvalidSetting, match="101 episodes are asked for"):
@@ -227,7 +259,10 @@ def test_more_episodes_than_the_proof_covers(name, world, baseline, value):
     counts = sf.simulate(world, agent, 100, seed=0).counts  # control: a hundred are fine
     assert counts.episodes == 100
     fewer = limited(name, world, baseline, value, 99)
-    message = r"These counts hold 100 episodes, but the bounds of .* are for 99 in all: that number is inside"
+    message = (
+        r"These counts hold 100 episodes, but the bounds of .* are for 99 in all: that "
+        r"number is inside"
+    )
     for use in (
         lambda: fewer.plan(counts),
         lambda: sf.Learner(fewer, 0, counts.copy()),
@@ -238,8 +273,12 @@ def test_more_episodes_than_the_proof_covers(name, world, baseline, value):
 
 
 @pytest.mark.parametrize("name", LIMITED)
-def test_what_a_run_would_come_to_is_refused_before_it_begins(name, world, baseline, value, monkeypatch):
-    """60 episodes are held, 60 more are asked for, 100 are covered: known at once, and not an hour later."""
+def test_what_a_run_would_come_to_is_refused_before_it_begins(
+    name, world, baseline, value, monkeypatch
+):
+    """60 episodes are held, 60 more are asked for, 100 are covered: known at once, and not an
+    hour later.
+    """
     agent = limited(name, world, baseline, value, 100)
     counts = sf.simulate(world, agent, 60, seed=0).counts
     planned, plan = [], type(agent).plan
@@ -249,7 +288,9 @@ def test_what_a_run_would_come_to_is_refused_before_it_begins(name, world, basel
         return plan(self, counts, rng)
 
     monkeypatch.setattr(type(agent), "plan", spy)
-    assert sf.simulate(world, agent, 40, seed=1, counts=counts).counts.episodes == 100  # control: these are covered
+    assert (
+        sf.simulate(world, agent, 40, seed=1, counts=counts).counts.episodes == 100
+    )  # control: these are covered
     assert planned
     planned.clear()
     with pytest.raises(sf.SurefootError, match="for 100 in all"):
@@ -261,10 +302,16 @@ def test_refusals_of_the_switches(world, baseline, value):
     problem = world.problem
     with pytest.raises(sf.InvalidSetting, match="relative to the baseline needs baseline_value="):
         sf.BudgetExploration(problem, baseline, sf.Relative(0.1))
-    with pytest.raises(sf.InvalidSetting, match="paper's bounds are proved for its own optimistic policy"):
-        sf.BudgetExploration(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem), bounds=sf.Bernstein())
+    with pytest.raises(
+        sf.InvalidSetting, match="paper's bounds are proved for its own optimistic policy"
+    ):
+        sf.BudgetExploration(
+            problem, baseline, 1.0, learner=sf.BPIUCBVI(problem), bounds=sf.Bernstein()
+        )
     with pytest.raises(sf.InvalidSetting, match="either learner= or explorer="):
-        sf.BudgetExploration(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem), explorer=sf.Thompson(problem))
+        sf.BudgetExploration(
+            problem, baseline, 1.0, learner=sf.BPIUCBVI(problem), explorer=sf.Thompson(problem)
+        )
     with pytest.raises(sf.InvalidSetting, match="expected an agent such as"):
         sf.BudgetExploration(problem, baseline, 1.0, learner="ucbvi")
     other = sf.random_mdp(4, A, H, seed=0).problem
@@ -277,21 +324,34 @@ def test_refusals_of_the_switches(world, baseline, value):
         for elsewhere in (other, paid):
             with pytest.raises(sf.InvalidSetting, match="Build both from the same problem"):
                 kind(problem, baseline, 1.0, learner=sf.BPIUCBVI(elsewhere), **settings)
-        assert kind(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem), **settings).learner is not None  # control
+        assert (
+            kind(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem), **settings).learner
+            is not None
+        )  # control
     given = {"baseline_value": value}
     with pytest.raises(sf.InvalidSetting, match=r"expected sf.UCBVI\(...\) or sf.BPIUCBVI"):
-        sf.ConservativeUCBVI(problem, baseline, 1.0, learner=sf.StepMix(problem, baseline, 1.0), **given)
-    with pytest.raises(sf.InvalidSetting, match=r"The delta of the agent inside is 0.1, above delta = 0.05"):
-        sf.ConservativeUCBVI(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem, delta=0.1), **given)
+        sf.ConservativeUCBVI(
+            problem, baseline, 1.0, learner=sf.StepMix(problem, baseline, 1.0), **given
+        )
+    with pytest.raises(
+        sf.InvalidSetting, match=r"The delta of the agent inside is 0.1, above delta = 0.05"
+    ):
+        sf.ConservativeUCBVI(
+            problem, baseline, 1.0, learner=sf.BPIUCBVI(problem, delta=0.1), **given
+        )
     with pytest.raises(sf.InvalidSetting, match="UCBVI is built for known rewards"):
         sf.UCBVI(problem.forget(rewards=True), episodes=10)
     with pytest.raises(sf.InvalidSetting, match="give baseline_value"):
         sf.ConservativeUCBVI(problem, baseline, 1.0, episodes=10)
     with pytest.raises(sf.InvalidSetting, match="either episodes=, for UCBVI inside, or learner="):
-        sf.ConservativeUCBVI(problem, baseline, 1.0, episodes=10, learner=sf.BPIUCBVI(problem), **given)
+        sf.ConservativeUCBVI(
+            problem, baseline, 1.0, episodes=10, learner=sf.BPIUCBVI(problem), **given
+        )
     with pytest.raises(sf.InvalidSetting, match=r"baseline_value is 1, below the floor of 1.2"):
         sf.BudgetExploration(problem, baseline, 1.2, baseline_value=1.0)
-    agent = sf.BudgetExploration(problem, baseline, sf.Relative(0.1), baseline_value=value)  # control
+    agent = sf.BudgetExploration(
+        problem, baseline, sf.Relative(0.1), baseline_value=value
+    )  # control
     assert agent.floor == pytest.approx(0.9 * value)
 
 
@@ -312,7 +372,9 @@ def spied(monkeypatch, world, agent):
 
 
 def test_a_run_about_costs(kind, make, world, baseline, cost, spent, monkeypatch):
-    """Violations are of the budget: recounted from the policies that were planned, by their exact visits."""
+    """Violations are of the budget: recounted from the policies that were planned, by their
+    exact visits.
+    """
     box = OWN_BOX[kind](1e-3 if kind == "DOPE" else 5e-5)
     settings = {"cost": cost, "budget": spent + 0.3, "baseline_cost": spent}
     agent = make(**settings, bounds=box, replan=0.0)
@@ -330,7 +392,9 @@ def test_a_run_about_costs(kind, make, world, baseline, cost, spent, monkeypatch
 
 
 def test_a_broken_budget_is_counted(kind, world, monkeypatch):
-    """Control: without any bonus, where what pays is what costs, the budget is broken; each such episode is counted."""
+    """Control: without any bonus, where what pays is what costs, the budget is broken; each such
+    episode is counted.
+    """
     cost, baseline = world.r, sf.uniform(H, S, A)
     spent = float((sf.occupancy(world, baseline) * cost).sum())
     given = {"cost": cost, "budget": spent + 0.1, "baseline_cost": spent, "episodes": 1000}
@@ -353,14 +417,20 @@ def test_a_broken_budget_is_counted(kind, world, monkeypatch):
 
 def test_a_baseline_over_the_budget_is_warned_of(make, world, cost, spent):
     agent = make(cost=cost, budget=spent - 0.1, baseline_cost=spent - 0.5)
-    with pytest.warns(sf.FloorAboveBaseline, match=r"The baseline costs 1\.\d+, above the budget of 1\.\d+"):
+    with pytest.warns(
+        sf.FloorAboveBaseline, match=r"The baseline costs 1\.\d+, above the budget of 1\.\d+"
+    ):
         run = sf.simulate(world, agent, 20, seed=0)
     assert run.violations == 20
     assert str(run.promise).startswith("no promise: its premise is false, the baseline costs")
     fine = make(cost=cost, budget=spent + 0.1, baseline_cost=spent)
-    run = sf.simulate(world, fine, 20, seed=0)  # control: no warning (they are errors here), no violation
+    run = sf.simulate(
+        world, fine, 20, seed=0
+    )  # control: no warning (they are errors here), no violation
     assert run.violations == 0
-    assert str(run.promise).startswith("certified at delta = 0.05 for the cost of every episode's policy, at most")
+    assert str(run.promise).startswith(
+        "certified at delta = 0.05 for the cost of every episode's policy, at most"
+    )
 
 
 def test_a_floor_beside_costs_has_no_promise(make, world, cost, spent, value):
@@ -371,8 +441,12 @@ def test_a_floor_beside_costs_has_no_promise(make, world, cost, spent, value):
 
 
 def test_the_baselines_row_of_a_run_about_costs(make, world, cost, spent):
-    """Its violations are of the budget, too: how many episodes on the baseline alone would have broken it."""
-    fine = rows([sf.simulate(world, make(cost=cost, budget=spent + 0.3, baseline_cost=spent), 20, seed=0)])
+    """Its violations are of the budget, too: how many episodes on the baseline alone would have
+    broken it.
+    """
+    fine = rows(
+        [sf.simulate(world, make(cost=cost, budget=spent + 0.3, baseline_cost=spent), 20, seed=0)]
+    )
     assert fine[0]["agent"] == "baseline alone"
     assert fine[0]["cost"] == pytest.approx(spent, abs=1e-12)
     assert fine[1]["cost"] == pytest.approx(spent, abs=1e-12)
@@ -398,7 +472,12 @@ def everybody(world, baseline, value, **scaled):
         (sf.BudgetExploration(*three, bounds=sf.KL(scale=scale), baseline_value=value), True),
         (sf.BudgetExploration(*three, bounds=sf.KL(scale=scale)), False),
         (sf.ConservativeUCBVI(*three, bounds=sf.KL(scale=scale), baseline_value=value), True),
-        (sf.ConservativeUCBVI(*three, learner=sf.UCBVI(problem, episodes=99, scale=scale), baseline_value=value), True),
+        (
+            sf.ConservativeUCBVI(
+                *three, learner=sf.UCBVI(problem, episodes=99, scale=scale), baseline_value=value
+            ),
+            True,
+        ),
         (sf.UCBVI(problem, episodes=1000, scale=scale), False),
         (sf.StepMix(*three, bounds=sf.KL(scale=scale)), False),
     ]
@@ -448,29 +527,42 @@ def test_a_scaled_agent_for_costs_is_never_certified(kind, make, world, cost, sp
         assert "NOT CERTIFIED" in str(sf.simulate(world, over, 5, seed=0).promise)
 
 
-def test_a_scaled_agent_for_costs_is_never_certified_for_a_floor(kind, make, world, cost, spent, value):
+def test_a_scaled_agent_for_costs_is_never_certified_for_a_floor(
+    kind, make, world, cost, spent, value
+):
     agent = make(cost=cost, budget=spent + 0.3, baseline_cost=spent, bounds=OWN_BOX[kind](0.5))
     assert "NOT CERTIFIED" in str(sf.simulate(world, agent, 5, seed=0, floor=value - 0.1).promise)
 
 
 def test_a_ledger_of_scaled_values_is_not_spent_as_certified():
-    """What an agent with a scaled bonus entered was never proved. Another one must not call it saved."""
+    """What an agent with a scaled bonus entered was never proved. Another one must not call it
+    saved.
+    """
     world = sf.world("trap")
     three = (world.problem, world.baseline, world.suggested_floor)
-    counts = sf.simulate(world, sf.BudgetExploration(*three, bounds=sf.KL(scale=1e-4)), 300, seed=0).counts
+    counts = sf.simulate(
+        world, sf.BudgetExploration(*three, bounds=sf.KL(scale=1e-4)), 300, seed=0
+    ).counts
     assert counts.account[1] > 100
     proper = sf.BudgetExploration(*three)
 
     def next_source(counts):
         """What is played next; counts that are refused are not played from at all."""
         try:
-            return next(source for source, n in sf.simulate(world, proper, 1, 1, counts=counts).sources.items() if n)
+            return next(
+                source
+                for source, n in sf.simulate(world, proper, 1, 1, counts=counts).sources.items()
+                if n
+            )
         except sf.InvalidCounts:
             return "refused"
 
     empty = counts.copy()
     empty.account[:] = 0
-    assert next_source(empty) in ("baseline", "refused")  # control: without the account there is nothing to spend
+    assert next_source(empty) in (
+        "baseline",
+        "refused",
+    )  # control: without the account there is nothing to spend
     own = sf.simulate(world, proper, 2000, seed=0).counts
     assert next_source(own) != "refused"  # control: what it entered itself is its own
     assert next_source(counts) in ("baseline", "refused")
@@ -480,7 +572,9 @@ def test_a_ledger_of_scaled_values_is_not_spent_as_certified():
 
 
 def test_another_table_of_costs_is_another_run(tmp_path):
-    """A run about some costs is not continued about others, though budget and slack are the same."""
+    """A run about some costs is not continued about others, though budget and slack are the
+    same.
+    """
     env, world = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0"), sf.world("trap")
     one, other = np.random.default_rng(0).random((2, *world.r.shape))
 
@@ -490,7 +584,9 @@ def test_another_table_of_costs_is_another_run(tmp_path):
 
     path = tmp_path / "run.npz"
     first = sf.learn(env, agent(one), 20, seed=0, save=path)
-    again = sf.learn(env, agent(one), 20, seed=0, save=path, resume=True)  # control: its own goes on
+    again = sf.learn(
+        env, agent(one), 20, seed=0, save=path, resume=True
+    )  # control: its own goes on
     assert (again.max_cost, again.budget) == (first.max_cost, 1.5)
     with pytest.raises(sf.InvalidFile, match="belongs to another run"):
         sf.learn(env, agent(other), 20, seed=0, save=path, resume=True)
@@ -498,9 +594,14 @@ def test_another_table_of_costs_is_another_run(tmp_path):
 
 @pytest.mark.parametrize("name", ["baseline_value", "scale"])
 def test_numbers_are_compared_to_the_last_digit(name, tmp_path):
-    """The value that the agent was given, or its scale, shown with six digits, is compared with all of them."""
+    """The value that the agent was given, or its scale, shown with six digits, is compared with
+    all of them.
+    """
     env, world = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0"), sf.world("trap")
-    three, settings = (world.problem, world.baseline, world.suggested_floor), {"episodes": 1000, "baseline_value": 0.68}
+    three, settings = (
+        (world.problem, world.baseline, world.suggested_floor),
+        {"episodes": 1000, "baseline_value": 0.68},
+    )
 
     def agent(more):
         if name == "scale":
@@ -530,9 +631,13 @@ def test_a_plan_must_be_a_plan(world):
 
     mine = Mine()
     mine.answer = sf.uniform(H, S, A)
-    for agent in (mine, sf.BudgetExploration(world.problem, sf.uniform(H, S, A), 0.1, learner=mine)):
+    for agent in (
+        mine,
+        sf.BudgetExploration(world.problem, sf.uniform(H, S, A), 0.1, learner=mine),
+    ):
         with pytest.raises(
-            sf.InvalidSetting, match=r"The plan of Mine is a ndarray, expected an sf.Plan: sf.Plan.plain"
+            sf.InvalidSetting,
+            match=r"The plan of Mine is a ndarray, expected an sf.Plan: sf.Plan.plain",
         ):
             sf.simulate(world, agent, 3, seed=0)
     mine.answer = sf.Plan.plain(sf.uniform(H, S, A))
@@ -571,9 +676,20 @@ def test_an_account_says_what_it_rests_on(monkeypatch):
 
     monkeypatch.setattr(sf.BudgetExploration, "make_plan", spy)
     for given in ({}, {"baseline_value": 0.685}):
-        sf.simulate(world, sf.BudgetExploration(*three, bounds=sf.KL(full_support=True), **given), 4000, seed=0)
-    assert "Trusted, given the baseline's value of 0.685: not certified." in seen["optimistic", "trusted", True]
-    assert "Trusted, not certified: it rests on the premise that" in seen["optimistic", "trusted", False]
+        sf.simulate(
+            world,
+            sf.BudgetExploration(*three, bounds=sf.KL(full_support=True), **given),
+            4000,
+            seed=0,
+        )
+    assert (
+        "Trusted, given the baseline's value of 0.685: not certified."
+        in seen["optimistic", "trusted", True]
+    )
+    assert (
+        "Trusted, not certified: it rests on the premise that"
+        in seen["optimistic", "trusted", False]
+    )
     assert "this policy alone is worth at least" in seen["optimistic", "certified", False]
     assert "Certified in total, not by itself" in seen["optimistic", "certified in total", False]
     learner = sf.Learner(sf.BudgetExploration(*three), 0)
@@ -587,8 +703,9 @@ def answered(q, status="optimal"):
 
 
 def test_the_solvers_answer_is_not_enough():
-    """A solver that spends too much is asked again with less; one that never stops, or finds nothing where there is
-    something, is warned of, and the baseline is played."""
+    """A solver that spends too much is asked again with less; one that never stops, or finds
+    nothing where there is something, is warned of, and the baseline is played.
+    """
     pi_b, dear = sf.uniform(1, 1, 2), np.array([[[0.0, 1.0]]])
 
     def prove(pi):  # the second action costs 1, the first nothing
@@ -599,7 +716,9 @@ def test_the_solvers_answer_is_not_enough():
 
     asked = []
 
-    def greedy_solver(budget):  # half of what it has is spent beyond that, until it has less than 0.4
+    def greedy_solver(
+        budget,
+    ):  # half of what it has is spent beyond that, until it has less than 0.4
         asked.append(budget)
         share = budget + 0.1 * (budget > 0.45)
         return answered(np.array([[[1.0 - share, share]]]))
@@ -623,7 +742,12 @@ def test_a_solver_that_fails_from_its_basis_begins_without(kind, monkeypatch):
     world = sf.random_mdp(3, 2, 3, seed=0, stationary=True)
     baseline = sf.boltzmann(sf.solve(world).Q, 2.0)
     worth = float(sf.policy_value(world, baseline)[0, 0])
-    given = {"baseline_value": worth, "episodes": 10**9, "pooled": True, "bounds": sf.MaurerPontilBox()}
+    given = {
+        "baseline_value": worth,
+        "episodes": 10**9,
+        "pooled": True,
+        "bounds": sf.MaurerPontilBox(),
+    }
     agent = LP_AGENTS[kind](world.problem, baseline, worth - 0.3, **given)
     counts = sf.Counts(np.random.default_rng(0).multinomial(10**7, world.P_rows[0]), H=3)
     cold = agent.plan(counts)
@@ -643,7 +767,10 @@ def test_a_solver_that_fails_from_its_basis_begins_without(kind, monkeypatch):
     monkeypatch.setattr(highspy, "Highs", Failing)
     fails = 1
     again = agent.plan(counts)
-    assert (begun, len(runs)) == ([0], 2)  # the first run begins from the basis, the second one without
+    assert (begun, len(runs)) == (
+        [0],
+        2,
+    )  # the first run begins from the basis, the second one without
     np.testing.assert_array_equal(again.policy, cold.policy)
     fails = 10**6
     with pytest.warns(sf.SolverTrouble, match="the solver says 'Unknown'. The baseline is played"):
@@ -651,9 +778,18 @@ def test_a_solver_that_fails_from_its_basis_begins_without(kind, monkeypatch):
 
 
 class Handmade(sf.CountingAgent):
-    """A user's own agent of our kind, without dataclasses: two policies by turns, ten episodes each."""
+    """A user's own agent of our kind, without dataclasses: two policies by turns, ten episodes
+    each.
+    """
 
-    name, delta, pooled, replan, floor, promise = "by hand", 0.05, False, 1.0, None, "no floor promised"
+    name, delta, pooled, replan, floor, promise = (
+        "by hand",
+        0.05,
+        False,
+        1.0,
+        None,
+        "no floor promised",
+    )
 
     def __init__(self, problem):
         self.problem = problem
@@ -665,7 +801,17 @@ class Handmade(sf.CountingAgent):
     def turn(self, a):
         policy = np.zeros((self.problem.H, self.problem.S, self.problem.A))
         policy[..., a] = 1.0
-        return sf.Plan(policy, "optimistic", 0, 1.0, 0.0, float(self.problem.H), [0.0], "no floor", max_episodes=10)
+        return sf.Plan(
+            policy,
+            "optimistic",
+            0,
+            1.0,
+            0.0,
+            float(self.problem.H),
+            [0.0],
+            "no floor",
+            max_episodes=10,
+        )
 
     def plan(self, counts, rng=None):
         return self.turn(0)
@@ -676,9 +822,14 @@ class Handmade(sf.CountingAgent):
 
 def test_an_agent_by_hand_continues_as_it_says(world, assert_same_run):
     """By both loops that play episode by episode; and in blocks, which are as long as it says."""
-    runs = [simulate(world, Handmade(world.problem), 95, seed=0) for simulate in (sf.simulate, sf.simulate_reference)]
+    runs = [
+        simulate(world, Handmade(world.problem), 95, seed=0)
+        for simulate in (sf.simulate, sf.simulate_reference)
+    ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("surefoot.run.simulate.loop_for", lambda agent, ledger=None: loops.plan_by_plan)
+        patch.setattr(
+            "surefoot.run.simulate.loop_for", lambda agent, ledger=None: loops.plan_by_plan
+        )
         assert_same_run(sf.simulate(world, Handmade(world.problem), 95, seed=0), runs[1])
     np.testing.assert_array_equal(runs[0].curve.mean, runs[1].curve.mean)
     values = [sf.policy_value(world, Handmade(world.problem).turn(a).policy)[0, 0] for a in (0, 1)]
@@ -697,7 +848,9 @@ def test_an_agent_for_few_episodes_can_be_checked(world, baseline, value):
 
 @pytest.mark.parametrize("kappa", [1e-3, 1e-6, 1e-9])
 def test_a_baseline_that_leaves_hardly_any_slack(kappa):
-    """The optimistic rewards are divided by it: a linear program with numbers of 10^8 is solved all the same."""
+    """The optimistic rewards are divided by it: a linear program with numbers of 10^8 is solved
+    all the same.
+    """
     world = sf.random_mdp(3, 2, 3, seed=0, stationary=True)
     baseline = sf.boltzmann(sf.solve(world).Q, 2.0)
     visits = np.random.default_rng(0).multinomial(10**6, world.P_rows[0])
@@ -745,10 +898,21 @@ def test_try_takes_the_rivals():
         "BPI-UCBVI (EpsMix form)",
     ]
     assert [row["agent"] for row in table["rows"]] == names
-    assert [row["knows_baseline_value"] for row in table["rows"]] == [None, "yes", "yes", "no", "yes", "no"]
+    assert [row["knows_baseline_value"] for row in table["rows"]] == [
+        None,
+        "yes",
+        "yes",
+        "no",
+        "yes",
+        "no",
+    ]
     assert all(row["episodes"] == 300 and not row["interrupted"] for row in table["rows"])
     assert found["DOPE"]["violations"] == found["OptPess-LP"]["violations"] == 0
-    assert found["BPI-UCBVI (EpsMix form)"]["violations"] > 0  # control: without a floor it is broken
+    assert (
+        found["BPI-UCBVI (EpsMix form)"]["violations"] > 0
+    )  # control: without a floor it is broken
     assert found["Budget-Exploration"]["smallest_sum"] >= 0.0
     assert all("certified at delta = 0.05" in found[name]["promise"] for name in names[1:4])
-    assert found["conservative UCBVI"]["promise"].startswith("trusted, given the baseline's value of")
+    assert found["conservative UCBVI"]["promise"].startswith(
+        "trusted, given the baseline's value of"
+    )

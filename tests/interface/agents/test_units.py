@@ -1,4 +1,6 @@
-"""One unit, the user's: a world in euros and the same world rescaled say the same, number by number."""
+"""One unit, the user's: a world in euros and the same world rescaled say the same, number by
+number.
+"""
 
 import dataclasses
 import math
@@ -11,7 +13,9 @@ from surefoot.worlds.exact import value_of
 
 LOW, HIGH, H = -5.0, 20.0, 8
 EUROS = sf.Units(LOW, HIGH, name="EUR")
-DYNAMICS = np.array([[[0.9, 0.1, 0.0], [0.6, 0.3, 0.1]], [[0.2, 0.7, 0.1], [0.4, 0.4, 0.2]], [[0.1, 0.2, 0.7]] * 2])
+DYNAMICS = np.array(
+    [[[0.9, 0.1, 0.0], [0.6, 0.3, 0.1]], [[0.2, 0.7, 0.1], [0.4, 0.4, 0.2]], [[0.1, 0.2, 0.7]] * 2]
+)
 PAID = np.array([[6.0, 9.0], [1.0, 2.5], [-5.0, -4.0]])  # euros
 BASELINE = np.broadcast_to([0.8, 0.2], (H, 3, 2))
 
@@ -57,14 +61,18 @@ def test_a_floor_of_one_euro_is_one_euro(shop, rescaled):
 
 def test_a_baseline_below_one_euro_is_not_certified(shop):
     """The same mistake as a false certificate: a baseline worth less than the floor, in euros."""
-    bad = sf.TabularMDP(DYNAMICS, PAID - np.array([[8.0, 9.0], [3.0, 3.0], [0.0, 0.0]]), H=H, units=EUROS)
+    bad = sf.TabularMDP(
+        DYNAMICS, PAID - np.array([[8.0, 9.0], [3.0, 3.0], [0.0, 0.0]]), H=H, units=EUROS
+    )
     value = sf.policy_value(bad, BASELINE)[0, 0]
     assert -15.0 < value < 1.0
     agent = sf.StepMix(bad.problem, BASELINE, floor=1.0, pooled=True)
     with pytest.warns(sf.FloorAboveBaseline, match="below the floor of 1"):
         run = sf.simulate(bad, agent, 2000, seed=0)
     assert agent.plan(run.counts).safety == "trusted"
-    as_read = sf.StepMix(bad.problem, BASELINE, floor=-15.0, pooled=True)  # control: -15 euros is certified
+    as_read = sf.StepMix(
+        bad.problem, BASELINE, floor=-15.0, pooled=True
+    )  # control: -15 euros is certified
     assert as_read.plan(sf.simulate(bad, as_read, 2000, seed=0).counts).safety == "certified"
 
 
@@ -82,23 +90,34 @@ def test_a_floor_outside_the_range_is_refused_with_the_range(shop, floor):
 
 def test_rewards_that_were_rescaled_by_hand_are_not_read_in_silence():
     old = (PAID - LOW) / (HIGH - LOW)
-    for make in (lambda: sf.Problem(old, H=H, units=EUROS), lambda: sf.TabularMDP(DYNAMICS, old, H=H, units=EUROS)):
-        with pytest.raises(sf.InvalidModel, match=r"lies in 0\.\.1.*Problem\.rescaled\(r, units\).*Units\(0, 1\)"):
+    for make in (
+        lambda: sf.Problem(old, H=H, units=EUROS),
+        lambda: sf.TabularMDP(DYNAMICS, old, H=H, units=EUROS),
+    ):
+        with pytest.raises(
+            sf.InvalidModel, match=r"lies in 0\.\.1.*Problem\.rescaled\(r, units\).*Units\(0, 1\)"
+        ):
             make()
     assert sf.Problem.rescaled(old, EUROS, H=H).same_as(sf.Problem(PAID, H=H, units=EUROS))
 
 
 def test_rewards_are_read_in_their_units():
-    with pytest.raises(sf.InvalidModel, match=r"r\[2, 1\] is 21, outside the units' range of -5 to 20 EUR a step"):
+    with pytest.raises(
+        sf.InvalidModel, match=r"r\[2, 1\] is 21, outside the units' range of -5 to 20 EUR a step"
+    ):
         sf.Problem(np.where(PAID == -4.0, 21.0, PAID), H=H, units=EUROS)
     hidden = np.zeros((3, 2), dtype=bool)
     hidden[2, 1] = True
-    some = sf.Problem(np.where(PAID == -4.0, np.nan, PAID), H=H, units=EUROS, unknown=hidden)  # is not read
+    some = sf.Problem(
+        np.where(PAID == -4.0, np.nan, PAID), H=H, units=EUROS, unknown=hidden
+    )  # is not read
     assert some.r[0, :2] == pytest.approx(PAID[:2])
     everywhere = sf.Problem(np.zeros((3, 2)), H=H, units=sf.Units(2.0, 5.0), unknown=True)
     assert (everywhere.lowest, everywhere.highest) == (16.0, 40.0)
     by_next = np.stack([PAID] * 3, axis=-1)
-    assert sf.Problem(r_next=by_next, H=H, units=EUROS).r_next_at(0) == pytest.approx((by_next - LOW) / (HIGH - LOW))
+    assert sf.Problem(r_next=by_next, H=H, units=EUROS).r_next_at(0) == pytest.approx(
+        (by_next - LOW) / (HIGH - LOW)
+    )
     with pytest.raises(sf.InvalidModel, match="name of the units is 3"):
         sf.Units(0.0, 5.0, name=3)
 
@@ -112,7 +131,9 @@ def test_values_of_worlds(shop, rescaled):
     left = np.arange(H, -1, -1)[:, None]
     assert (best.V - LOW * left) / 25.0 == pytest.approx(same.V)
     assert (best.Q - LOW * left[:-1, :, None]) / 25.0 == pytest.approx(same.Q)
-    assert whole(sf.policy_value(shop, BASELINE)[0]) == pytest.approx(sf.policy_value(rescaled, BASELINE)[0])
+    assert whole(sf.policy_value(shop, BASELINE)[0]) == pytest.approx(
+        sf.policy_value(rescaled, BASELINE)[0]
+    )
     assert value_of(shop, BASELINE) == value_of(rescaled, BASELINE)
     assert shop.r == pytest.approx(np.broadcast_to(PAID, (H, 3, 2)))
     again = sf.TabularMDP(DYNAMICS, shop.r[0], H=H, units=EUROS)  # what comes out may go in
@@ -125,7 +146,9 @@ def test_values_of_worlds(shop, rescaled):
 RUN_WHOLE = ("floor", "optimum", "baseline", "min_value", "mean_value")
 KINDS = {
     "stepmix": lambda problem, units: sf.StepMix(problem, BASELINE, units(2.2), pooled=True),
-    "epsmix": lambda problem, units: sf.EpsMix(problem, BASELINE, units(2.2), pooled=True, returns=sf.Returns()),
+    "epsmix": lambda problem, units: sf.EpsMix(
+        problem, BASELINE, units(2.2), pooled=True, returns=sf.Returns()
+    ),
     "relative": lambda problem, units: sf.StepNoMix(problem, BASELINE, units(2.2), pooled=True),
     "bpi": lambda problem, units: sf.BPIUCBVI(problem, pooled=True),
     "ucbvi": lambda problem, units: sf.UCBVI(problem, episodes=4000, pooled=True),
@@ -141,7 +164,13 @@ KINDS = {
         learner=sf.UCBVI(problem, episodes=4000, pooled=True),
     ),
     "dope": lambda problem, units: sf.DOPE(
-        problem, BASELINE, units(2.2), baseline_value=units(2.6), episodes=200, pooled=True, bounds=sf.MaurerPontilBox()
+        problem,
+        BASELINE,
+        units(2.2),
+        baseline_value=units(2.6),
+        episodes=200,
+        pooled=True,
+        bounds=sf.MaurerPontilBox(),
     ),
 }
 
@@ -149,11 +178,16 @@ KINDS = {
 @pytest.mark.filterwarnings("ignore::surefoot.FloorAboveBaseline")
 @pytest.mark.parametrize("name", KINDS)
 def test_runs_and_plans_say_the_same_in_both_units(shop, rescaled, name):
-    """Same counts, same exits; each value is the other one's in euros. A field left on the other scale is seen."""
+    """Same counts, same exits; each value is the other one's in euros. A field left on the other
+    scale is seen.
+    """
     episodes = 60 if name == "dope" else 3000
     theirs = KINDS[name](rescaled.problem, float)
     mine = KINDS[name](shop.problem, lambda value: value * 25.0 - 40.0)
-    both = [sf.simulate(*pair, episodes, seed=1, checkpoints=[episodes]) for pair in ((shop, mine), (rescaled, theirs))]
+    both = [
+        sf.simulate(*pair, episodes, seed=1, checkpoints=[episodes])
+        for pair in ((shop, mine), (rescaled, theirs))
+    ]
     one, other = both
     if mine.in_sum:  # whose account it is, says in which units it is kept
         assert one.counts.account_of != other.counts.account_of
@@ -176,7 +210,9 @@ def test_runs_and_plans_say_the_same_in_both_units(shop, rescaled, name):
     plan, known = mine.next_plan(one.counts, rng(0)), theirs.next_plan(other.counts, rng(0))
     for field in ("lower", "upper", "candidates"):
         assert whole(getattr(plan, field)) == pytest.approx(getattr(known, field), abs=1e-9), field
-        assert whole(getattr(one.trace, field)) == pytest.approx(getattr(other.trace, field), abs=1e-9), field
+        assert whole(getattr(one.trace, field)) == pytest.approx(
+            getattr(other.trace, field), abs=1e-9
+        ), field
     assert (plan.rho, plan.h, plan.safety) == (known.rho, known.h, known.safety)
     if mine.floor is not None and plan.certified:
         assert plan.lower >= mine.floor  # no rounding error is between them
@@ -185,23 +221,54 @@ def test_runs_and_plans_say_the_same_in_both_units(shop, rescaled, name):
 
 
 EXPECTED_FIELDS = {
-    *("agent", "promise", "episodes", "seed", "floor", "optimum", "baseline", "violations", "regret", "min_value"),
-    *("first_mixture", "first_optimistic", "sources", "by_h", "curve", "counts", "seconds", "interrupted"),
-    *("mean_return", "units", "min_cumulative", "knows_baseline_value", "in_sum", "budget", "baseline_cost"),
+    *(
+        "agent",
+        "promise",
+        "episodes",
+        "seed",
+        "floor",
+        "optimum",
+        "baseline",
+        "violations",
+        "regret",
+        "min_value",
+    ),
+    *(
+        "first_mixture",
+        "first_optimistic",
+        "sources",
+        "by_h",
+        "curve",
+        "counts",
+        "seconds",
+        "interrupted",
+    ),
+    *(
+        "mean_return",
+        "units",
+        "min_cumulative",
+        "knows_baseline_value",
+        "in_sum",
+        "budget",
+        "baseline_cost",
+    ),
     *("max_cost", "trace", "alarm", "history", "relative_floor"),  # the last: as the user gave it
 }
 
 
 def test_forecasts_logs_and_certificates(shop, rescaled):
     mine, theirs = (
-        sf.StepMix(world.problem, BASELINE, floor, pooled=True) for world, floor in ((shop, 15.0), (rescaled, 2.2))
+        sf.StepMix(world.problem, BASELINE, floor, pooled=True)
+        for world, floor in ((shop, 15.0), (rescaled, 2.2))
     )
     one, other = sf.forecast(mine, world=shop), sf.forecast(theirs, world=rescaled)
     assert (whole(one.baseline), whole(one.floor), part(one.kappa)) == pytest.approx(
         (other.baseline, other.floor, other.kappa)
     )
     assert one.lemma == pytest.approx(other.lemma)
-    assert [outlook.first_mixture for outlook in one.outlooks] == [outlook.first_mixture for outlook in other.outlooks]
+    assert [outlook.first_mixture for outlook in one.outlooks] == [
+        outlook.first_mixture for outlook in other.outlooks
+    ]
     costs = [[binding.cost for binding in found.outlooks[0].holds_back] for found in (one, other)]
     assert part(costs[0]) == pytest.approx(costs[1])
     assert "EUR" in str(one)
@@ -234,7 +301,9 @@ def test_alarms_are_in_euros(shop):
 
 
 def test_what_comes_out_leads_back():
-    """A value in euros, given again, is the value that it came from but for the last bit of the coarser of both."""
+    """A value in euros, given again, is the value that it came from but for the last bit of the
+    coarser of both.
+    """
     rng = np.random.default_rng(0)
     for _ in range(50):
         low, high = np.sort(np.round(rng.normal(0.0, 50.0, 2), 2))
@@ -242,19 +311,25 @@ def test_what_comes_out_leads_back():
         for x in rng.random(20) * H:
             coarser = max(math.ulp(x), math.ulp(units.to_user(x)) / units.scale)
             assert abs(units.from_user(units.to_user(x)) - x) <= coarser
-    assert sf.Units(-1.0, 5.0, 4).from_user(1.5) == 5.5 / 6.0  # as floors in saved runs were rescaled
+    assert (
+        sf.Units(-1.0, 5.0, 4).from_user(1.5) == 5.5 / 6.0
+    )  # as floors in saved runs were rescaled
 
 
 def test_a_rescaled_table_pays_at_every_step():
     """Units that leave a step out are those of a world with a common start: nobody types them."""
-    with pytest.raises(sf.InvalidModel, match=r"units are for 2 steps, but the problem has 3\. Leave steps out"):
+    with pytest.raises(
+        sf.InvalidModel, match=r"units are for 2 steps, but the problem has 3\. Leave steps out"
+    ):
         sf.Problem.rescaled(np.full((1, 1), 0.5), sf.Units(2.0, 5.0, steps=2), H=3)
     for units in (sf.Units(2.0, 5.0), sf.Units(2.0, 5.0, steps=3)):  # controls
         assert sf.Problem.rescaled(np.full((1, 1), 0.5), units, H=3).lowest == 6.0
 
 
 def test_floors_and_regret_are_shown_with_their_unit():
-    world = sf.TabularMDP(np.ones((1, 2, 1)), np.array([[3.0, 5.0]]), H=2, units=sf.Units(0, 5, name="EUR"))
+    world = sf.TabularMDP(
+        np.ones((1, 2, 1)), np.array([[3.0, 5.0]]), H=2, units=sf.Units(0, 5, name="EUR")
+    )
     agent = sf.EpsMix(world.problem, sf.uniform(2, 1, 2), sf.Below(2.0))
     assert "floor=2 EUR below the baseline," in repr(agent)
     run = sf.simulate(world, agent, 5, seed=0)

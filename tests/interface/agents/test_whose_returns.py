@@ -1,4 +1,6 @@
-"""Returns are evidence of one baseline, summed by one table of rewards; and no draw is counted twice."""
+"""Returns are evidence of one baseline, summed by one table of rewards; and no draw is counted
+twice.
+"""
 
 import warnings
 
@@ -25,7 +27,11 @@ def test_returns_of_another_baseline_are_refused(trap):
     assert counts.baseline_returns[0] > 0
     assert good.plan(counts).grounds.by_returns > 0.5  # control: its own
     bad = sf.EpsMix(trap.problem, other(trap.baseline), 0.5, returns=sf.Returns())
-    for ask in (bad.plan, lambda c: sf.Learner(bad, 0, c), lambda c: sf.simulate(trap, bad, 5, 0, counts=c)):
+    for ask in (
+        bad.plan,
+        lambda c: sf.Learner(bad, 0, c),
+        lambda c: sf.simulate(trap, bad, 5, 0, counts=c),
+    ):
         with pytest.raises(sf.InvalidCounts, match=r"another baseline.*forget_returns"):
             ask(counts)
     assert bad.plan(counts.forget_returns()).grounds.by_returns == -np.inf
@@ -69,19 +75,29 @@ def test_returns_outside_their_range_show_that_it_is_false(trap):
     agent.plan(counts)  # control: so far it may be true
     counts.count_return(2**21)
     assert counts.baseline_returns[0] == 4 == counts.spread_episodes + counts.return_weights[-1]
-    with pytest.raises(sf.InvalidCounts, match=r"1 returns of the baseline are outside the range \(0, 1\) that is"):
+    with pytest.raises(
+        sf.InvalidCounts, match=r"1 returns of the baseline are outside the range \(0, 1\) that is"
+    ):
         agent.plan(counts)
 
 
 def test_returns_in_another_range_are_refused(trap):
-    """What is spread in one range says nothing in another; those of an agent that does not read them are not spread."""
+    """What is spread in one range says nothing in another; those of an agent that does not read
+    them are not spread.
+    """
     agent, narrow = sf.EpsMix(trap.problem, trap.baseline, 0.6, replan=0.0), (0, 7 * 2**17)
     own = sf.simulate(trap, agent, 200, seed=0).counts
     agent.plan(own)  # control
     counts = own.copy()
     counts.return_range = narrow
-    for ask in (agent.plan, lambda c: sf.Learner(agent, 0, c), lambda c: sf.simulate(trap, agent, 5, 0, counts=c)):
-        with pytest.raises(sf.InvalidCounts, match=r"another range than this agent's \(0, 1\).*forget_returns"):
+    for ask in (
+        agent.plan,
+        lambda c: sf.Learner(agent, 0, c),
+        lambda c: sf.simulate(trap, agent, 5, 0, counts=c),
+    ):
+        with pytest.raises(
+            sf.InvalidCounts, match=r"another range than this agent's \(0, 1\).*forget_returns"
+        ):
             ask(counts)
     assert agent.plan(counts.forget_returns()).grounds.by_returns == -np.inf
     deaf = sf.EpsMix(trap.problem, trap.baseline, 0.6, returns=None)
@@ -128,7 +144,10 @@ def test_units_are_checked():
     assert (problem.lowest, problem.highest) == (-10.0, 10.0)
     assert (problem.r[0, 0, 0], problem.r_rescaled[0, 0, 0]) == (-0.5, 0.25)
     assert problem.level(-5.0) == 2.5
-    for units, message in (((-1, 1), "expected sf.Units"), (sf.Units(-1.0, 1.0, 7), "7 steps, but the problem has 10")):
+    for units, message in (
+        ((-1, 1), "expected sf.Units"),
+        (sf.Units(-1.0, 1.0, 7), "7 steps, but the problem has 10"),
+    ):
         with pytest.raises(sf.InvalidModel, match=message):
             sf.Problem(r, H=10, units=units)
     with pytest.raises(sf.InvalidModel, match="lowest and the highest"):

@@ -1,4 +1,5 @@
-"""An alarm is loud: one line in the log, a call of the user's function, the first words of what is said of a run.
+"""An alarm is loud: one line in the log, a call of the user's function, the first words of what is
+said of a run.
 
 Where there is no alarm nothing of this happens: that is the control of each test.
 """
@@ -13,7 +14,9 @@ from surefoot.run.alarms import what_follows
 
 H = 4
 WORLD = sf.TabularMDP(
-    np.array([[[0.9, 0.1], [0.4, 0.6]], [[0.9, 0.1], [0.4, 0.6]]]), np.array([[0.0, 0.0], [1.0, 1.0]]), H=H
+    np.array([[[0.9, 0.1], [0.4, 0.6]], [[0.9, 0.1], [0.4, 0.6]]]),
+    np.array([[0.0, 0.0], [1.0, 1.0]]),
+    H=H,
 )
 BASELINE = np.full((H, 2, 2), 0.5)
 VALUE = sf.value(WORLD, BASELINE)
@@ -44,7 +47,9 @@ def environment():
 
 
 def problem():
-    return sf.from_gymnasium(environment(), horizon=H, rewards=WORLD.r[0], reward_range=(0, 1), start=0)
+    return sf.from_gymnasium(
+        environment(), horizon=H, rewards=WORLD.r[0], reward_range=(0, 1), start=0
+    )
 
 
 def agent(floor):
@@ -53,7 +58,9 @@ def agent(floor):
 
 
 def learnt(floor, episodes=150, **settings):
-    return sf.learn(environment(), agent(floor), episodes, seed=0, watchdog=sf.Watchdog(), **settings)
+    return sf.learn(
+        environment(), agent(floor), episodes, seed=0, watchdog=sf.Watchdog(), **settings
+    )
 
 
 def said(caplog):
@@ -64,7 +71,9 @@ def test_learn_says_it_once_and_how_many_episodes_follow(caplog):
     heard = []
     run = learnt(HIGH, on_alarm=heard.append)
     (line,) = said(caplog)
-    assert {(record.name, record.levelno) for record in caplog.records} == {("surefoot", logging.WARNING)}
+    assert {(record.name, record.levelno) for record in caplog.records} == {
+        ("surefoot", logging.WARNING)
+    }
     assert heard == [run.alarm]
     at = run.alarm.episodes
     assert line.startswith(f"The watchdog raised an ALARM after {at} episodes: over ")
@@ -77,7 +86,10 @@ def test_learn_says_it_once_and_how_many_episodes_follow(caplog):
 
 def test_the_number_that_follows_is_true_to_the_last_episode(caplog):
     at = learnt(HIGH).alarm.episodes
-    for episodes, follows in ((at, "no episode follows"), (at + 1, "in the one episode that follows")):
+    for episodes, follows in (
+        (at, "no episode follows"),
+        (at + 1, "in the one episode that follows"),
+    ):
         caplog.clear()
         assert learnt(HIGH, episodes).alarm.episodes == at
         assert follows in said(caplog)[0]
@@ -127,13 +139,22 @@ def play(learner, episodes):
 
 def test_a_learner_says_it_too(caplog):
     heard = []
-    learner = sf.Learner(agent(HIGH), seed=0, watchdog=sf.Watchdog(), on_alarm=heard.append, absorbing_state=2)
+    learner = sf.Learner(
+        agent(HIGH), seed=0, watchdog=sf.Watchdog(), on_alarm=heard.append, absorbing_state=2
+    )
     play(learner, 120)
     (line,) = said(caplog)
     assert "the baseline alone is played in every episode that follows." in line
     assert heard == [learner.watch.alarm]
     caplog.clear()
-    later = sf.Learner(agent(HIGH), 0, learner.counts, watchdog=learner.watch, on_alarm=heard.append, absorbing_state=2)
+    later = sf.Learner(
+        agent(HIGH),
+        0,
+        learner.counts,
+        watchdog=learner.watch,
+        on_alarm=heard.append,
+        absorbing_state=2,
+    )
     assert said(caplog) == []
     play(later, 2)  # the alarm was raised before: it is told at the first `begin`
     assert len(said(caplog)) == 1 and len(heard) == 2
@@ -146,7 +167,9 @@ def test_a_learner_whose_function_raises_has_counted_the_episode():
     def stop(_):
         raise Stop
 
-    learner = sf.Learner(agent(HIGH), seed=0, watchdog=sf.Watchdog(), on_alarm=stop, absorbing_state=2)
+    learner = sf.Learner(
+        agent(HIGH), seed=0, watchdog=sf.Watchdog(), on_alarm=stop, absorbing_state=2
+    )
     with pytest.raises(Stop):
         play(learner, 150)
     assert learner.counts.episodes == learner.episodes == learner.watch.alarm.episodes
@@ -158,8 +181,18 @@ def test_a_learner_whose_function_raises_has_counted_the_episode():
 def test_guard_env_says_it_too(kind, caplog):
     """By the watchdog, and where a return shows that the declared range is false."""
     heard = []
-    guard = sf.Guard(floor=3.0, low=0.0, high=4.0) if kind == "watchdog" else sf.Guard(floor=1.5, low=1.0, high=4.0)
-    settings = {"baseline": lambda s: 0, "candidate": lambda s: 1, "episodes": 150, "seed": 0, "on_alarm": heard.append}
+    guard = (
+        sf.Guard(floor=3.0, low=0.0, high=4.0)
+        if kind == "watchdog"
+        else sf.Guard(floor=1.5, low=1.0, high=4.0)
+    )
+    settings = {
+        "baseline": lambda s: 0,
+        "candidate": lambda s: 1,
+        "episodes": 150,
+        "seed": 0,
+        "on_alarm": heard.append,
+    }
     watchdog = {"watchdog": sf.Watchdog()} if kind == "watchdog" else {}
     env = CutAfter(environment(), H)
     run = sf.guard_env(env, guard, **settings, **watchdog)
@@ -170,7 +203,9 @@ def test_guard_env_says_it_too(kind, caplog):
     assert repr(run).startswith("GuardedRun(ALARM") and run.explain().startswith("ALARM")
     caplog.clear()
     wide = sf.Guard(floor=0.0, low=0.0, high=4.0)
-    assert sf.guard_env(env, wide, **settings).alarm == "" and said(caplog) == [] and len(heard) == 1  # control
+    assert (
+        sf.guard_env(env, wide, **settings).alarm == "" and said(caplog) == [] and len(heard) == 1
+    )  # control
 
 
 def CutAfter(env, steps):
@@ -181,12 +216,22 @@ def CutAfter(env, steps):
 
 def test_what_cannot_be_called_is_refused():
     wrong = {"on_alarm": "mail"}
-    with pytest.raises(sf.InvalidSetting, match="on_alarm is 'mail', expected a function of the alarm"):
+    with pytest.raises(
+        sf.InvalidSetting, match="on_alarm is 'mail', expected a function of the alarm"
+    ):
         learnt(LOW, 1, **wrong)
     with pytest.raises(sf.InvalidSetting, match="on_alarm"):
         sf.Learner(agent(LOW), seed=0, **wrong)
     with pytest.raises(sf.InvalidSetting, match="on_alarm"):
-        sf.guard_env(environment(), sf.Guard(low=0, high=4), baseline=int, candidate=int, episodes=1, seed=0, **wrong)
+        sf.guard_env(
+            environment(),
+            sf.Guard(low=0, high=4),
+            baseline=int,
+            candidate=int,
+            episodes=1,
+            seed=0,
+            **wrong,
+        )
 
 
 # ---- counts, watch and ledger as one
@@ -224,7 +269,10 @@ def test_a_learner_goes_on_as_if_it_had_never_stopped(floor, tmp_path):
         one.ledger.close(90)
     ledgers = [(folder / "plans.ledger").read_bytes() for folder in folders]
     assert ledgers[0] == ledgers[1] and not sf.check_ledger(folders[1] / "plans.ledger").refusals
-    files = [saved(one, folder / "end.npz").read_bytes() for one, folder in zip((whole, part), folders, strict=True)]
+    files = [
+        saved(one, folder / "end.npz").read_bytes()
+        for one, folder in zip((whole, part), folders, strict=True)
+    ]
     assert files[0] == files[1]
     # Control: without the watch, or with another seed, it is another one.
     (tmp_path / "other").mkdir()
@@ -299,12 +347,18 @@ def test_a_damaged_file_is_refused(name, change, tmp_path):
 
 
 def test_plans_from_the_counts_of_an_alarmed_run_say_so(tmp_path):
-    """Also after they were saved, copied or added to others; nobody begins with them. Before, such a plan said that it
-    was certified."""
+    """Also after they were saved, copied or added to others; nobody begins with them. Before, such
+    a plan said that it was certified.
+    """
     run = learnt(HIGH)
     run.counts.save(tmp_path / "counts.npz")
     more = sf.learn(environment(), agent(HIGH), 5, seed=1).counts
-    for counts in (run.counts, sf.Counts.load(tmp_path / "counts.npz"), run.counts.copy(), more.merge(run.counts)):
+    for counts in (
+        run.counts,
+        sf.Counts.load(tmp_path / "counts.npz"),
+        run.counts.copy(),
+        more.merge(run.counts),
+    ):
         plan = agent(HIGH).plan(counts)
         assert plan.frozen and plan.source == "baseline" and plan.safety == "trusted"
         assert plan.explain().startswith("ALARM after") and "ertified" not in plan.explain()
@@ -312,7 +366,9 @@ def test_plans_from_the_counts_of_an_alarmed_run_say_so(tmp_path):
         lambda: sf.Learner(agent(HIGH), 1, run.counts.copy()),
         lambda: sf.learn(environment(), agent(HIGH), 5, seed=1, counts=run.counts),
     ):
-        with pytest.raises(sf.InvalidCounts, match=r"alarm was raised over these counts.*Begin without them"):
+        with pytest.raises(
+            sf.InvalidCounts, match=r"alarm was raised over these counts.*Begin without them"
+        ):
             begin()
     fine = learnt(LOW)
     assert fine.counts.alarm == "" and not agent(LOW).plan(fine.counts).frozen  # control
@@ -320,7 +376,9 @@ def test_plans_from_the_counts_of_an_alarmed_run_say_so(tmp_path):
 
 
 def test_nothing_is_certified_from_the_counts_of_an_alarmed_run():
-    """By no other agent, by no reference version, by no method for logs: each says why. Fine counts are taken."""
+    """By no other agent, by no reference version, by no method for logs: each says why. Fine
+    counts are taken.
+    """
     world = sf.world("trap")
     problem, baseline, floor = world.problem, world.baseline, world.suggested_floor
     ours = sf.StepMix(problem, baseline, floor)
@@ -331,7 +389,9 @@ def test_nothing_is_certified_from_the_counts_of_an_alarmed_run():
         ours.plan_reference,
         sf.BudgetExploration(problem, baseline, floor).plan,
         sf.ConservativeUCBVI(problem, baseline, floor).plan,
-        sf.DOPE(problem, baseline, floor, baseline_value=sf.value(world, baseline), episodes=1000).plan,
+        sf.DOPE(
+            problem, baseline, floor, baseline_value=sf.value(world, baseline), episodes=1000
+        ).plan,
         lambda counts: sf.robust_vi(counts, problem, 0.1),
         lambda counts: sf.certify(baseline, counts, problem, 0.1),
         lambda counts: sf.forecast(ours, counts=counts),
@@ -374,7 +434,9 @@ def test_certify_says_that_the_run_was_frozen_and_that_nothing_was_certified(tmp
 
 
 def test_a_learner_that_is_killed_while_it_is_saved_leaves_the_file_before(tmp_path):
-    """The process ends in the middle of writing; the half of a file that it leaves has another name."""
+    """The process ends in the middle of writing; the half of a file that it leaves has another
+    name.
+    """
     import subprocess
     import sys
 
@@ -394,7 +456,9 @@ def test_a_learner_that_is_killed_while_it_is_saved_leaves_the_file_before(tmp_p
     )
     assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 9
     (half,) = [other for other in tmp_path.iterdir() if other != path]
-    assert half.read_bytes() == b"half of it" and half.name.endswith(".partial")  # control: it was under way
+    assert half.read_bytes() == b"half of it" and half.name.endswith(
+        ".partial"
+    )  # control: it was under way
     world = sf.world("trap")
     assert sf.load_learner(path, sf.StepMix(world.problem, world.baseline, 0.6)).seed == 7
 
@@ -402,7 +466,10 @@ def test_a_learner_that_is_killed_while_it_is_saved_leaves_the_file_before(tmp_p
 def test_a_relative_floor_is_refused_with_what_to_do():
     known = problem()
     relative = sf.EpsMix(known, sf.embed_policy(known, BASELINE[0]), sf.Below(0.5))
-    words = r"no number to compare returns with. Give it a number as its floor, in the units of your rewards"
+    words = (
+        r"no number to compare returns with. Give it a number as its floor, in the units of "
+        r"your rewards"
+    )
     with pytest.raises(sf.InvalidSetting, match=words):
         sf.Watchdog().on(relative)
     with pytest.raises(sf.InvalidSetting, match=words):

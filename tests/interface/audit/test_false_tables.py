@@ -1,7 +1,9 @@
-"""Rewards that contradict the declared table of rewards: shown one by one, and an alarm when they do so on average.
+"""Rewards that contradict the declared table of rewards: shown one by one, and an alarm when they
+do so on average.
 
-An environment paid 0.017 an episode where 3.90 was certified, and nothing was said. Seeds are fixed: no test here fails
-by chance. How often the check errs is in statistical/test_declared_rewards.py.
+An environment paid 0.017 an episode where 3.90 was certified, and nothing was said. Seeds are
+fixed: no test here fails by chance. How often the check errs is in
+statistical/test_declared_rewards.py.
 """
 
 import gymnasium
@@ -33,7 +35,9 @@ class Shop(gymnasium.Env):
 
 
 def agent(table=TABLE, **settings):
-    problem = sf.from_gymnasium(Shop(table[0]), horizon=H, rewards=table, reward_range=(0, 1), start=0, **settings)
+    problem = sf.from_gymnasium(
+        Shop(table[0]), horizon=H, rewards=table, reward_range=(0, 1), start=0, **settings
+    )
     return sf.EpsMix(problem, sf.embed_policy(problem, np.full((1, 2), 0.5)), 0.5)
 
 
@@ -42,7 +46,9 @@ def learnt(env, mine=None, episodes=60, **settings):
 
 
 def test_an_environment_that_pays_nothing_of_what_its_table_says(caplog):
-    """0.017 an episode, where the table says 3.9: an alarm within 13 episodes, and the baseline alone from then on."""
+    """0.017 an episode, where the table says 3.9: an alarm within 13 episodes, and the baseline
+    alone from then on.
+    """
     heard = []
     run = learnt(Shop([0.004, 0.0045]), on_alarm=heard.append)
     assert run.alarm.episodes <= 13 and heard == [run.alarm]
@@ -80,11 +86,14 @@ def merged(paid, several=60):
 
 
 def test_what_several_learners_saw_is_looked_at_when_a_plan_is_made(monkeypatch):
-    """None of them alone has seen enough against the table. 3.9 was certified where 0.017 an episode was paid."""
+    """None of them alone has seen enough against the table. 3.9 was certified where 0.017 an
+    episode was paid.
+    """
     mine, counts = agent(), merged([0.004, 0.0045])
     for use in (mine.plan, lambda counts: sf.Learner(mine, 99, counts).begin()):
         with pytest.raises(
-            sf.PremiseContradicted, match=r"declared table of rewards is not what.*3\.8.* less on average"
+            sf.PremiseContradicted,
+            match=r"declared table of rewards is not what.*3\.8.* less on average",
         ):
             use(counts)
     assert mine.plan(merged(TABLE[0])).certified  # control: a table that is true
@@ -94,7 +103,9 @@ def test_what_several_learners_saw_is_looked_at_when_a_plan_is_made(monkeypatch)
 
 
 def test_what_was_not_told_was_not_held_against_the_table():
-    """An episode of which some reward was not told says nothing of the table, and `explain` says how many were held."""
+    """An episode of which some reward was not told says nothing of the table, and `explain` says
+    how many were held.
+    """
     mine = agent()
     learner = sf.Learner(mine, 0)
     for told in (True, False, False):
@@ -103,7 +114,10 @@ def test_what_was_not_told_was_not_held_against_the_table():
             action = learner.act()
             learner.observe(0, TABLE[0, action] if told or h else None)
         learner.end()
-    assert "are as declared; held against what was paid in 1 of 3 episodes" in mine.plan(learner.counts).explain()
+    assert (
+        "are as declared; held against what was paid in 1 of 3 episodes"
+        in mine.plan(learner.counts).explain()
+    )
     told = sf.Counts.zeros(mine.problem)
     told.add(sf.Episode.of(mine.problem, [0] * (H + 1), [0] * H, np.zeros(H)))
     assert "are as declared; not checked" in mine.plan(told).explain()
@@ -111,7 +125,11 @@ def test_what_was_not_told_was_not_held_against_the_table():
 
 def test_control_an_environment_that_pays_its_table():
     run = learnt(Shop(TABLE[0]), episodes=300)
-    assert run.alarm is None and run.counts.unlike_table == 0 and "not those of the table" not in repr(run)
+    assert (
+        run.alarm is None
+        and run.counts.unlike_table == 0
+        and "not those of the table" not in repr(run)
+    )
 
 
 def test_a_table_of_means_is_shown_and_not_contradicted():
@@ -127,16 +145,24 @@ def test_a_table_of_means_is_shown_and_not_contradicted():
 
 
 def test_gymnasiums_own_table_of_means():
-    """CliffWalkingSlippery has six pairs that pay differently on their way to the same next state: a table by next
-    state holds their means. Single rewards differ, and there is no alarm."""
+    """CliffWalkingSlippery has six pairs that pay differently on their way to the same next state:
+    a table by next state holds their means. Single rewards differ, and there is no alarm.
+    """
     world = sf.from_gymnasium("CliffWalkingSlippery-v1", horizon=12)
-    mine = sf.EpsMix(world.problem, sf.uniform(12, world.S, world.A), world.problem.units.to_user(0.0), pooled=True)
+    mine = sf.EpsMix(
+        world.problem,
+        sf.uniform(12, world.S, world.A),
+        world.problem.units.to_user(0.0),
+        pooled=True,
+    )
     run = sf.learn("CliffWalkingSlippery-v1", mine, 150, seed=0)
     assert run.alarm is None and run.counts.unlike_table > 20
 
 
 class Ending(gymnasium.Env):
-    """Action 1 wins 5 and ends, or loses 1, with the same chance; what it pays is seen by where it leads alone."""
+    """Action 1 wins 5 and ends, or loses 1, with the same chance; what it pays is seen by where
+    it leads alone.
+    """
 
     observation_space, action_space = Discrete(1), Discrete(2)
     P = {0: {0: [(1.0, 0, 0.0, False)], 1: [(0.5, 0, 5.0, True), (0.5, 0, -1.0, False)]}}  # noqa: RUF012
@@ -153,9 +179,13 @@ class Ending(gymnasium.Env):
 
 
 def test_what_is_paid_at_an_end_is_that_of_the_absorbing_state():
-    """By next state the table says 5 of the end, and -1 of going on, though the environment shows state 0 for both."""
+    """By next state the table says 5 of the end, and -1 of going on, though the environment
+    shows state 0 for both.
+    """
     world = sf.from_gymnasium(Ending(), horizon=4)
-    run = sf.learn(Ending(), sf.StepMix(world.problem, sf.uniform(4, world.S, 2), -2.0), 100, seed=0)
+    run = sf.learn(
+        Ending(), sf.StepMix(world.problem, sf.uniform(4, world.S, 2), -2.0), 100, seed=0
+    )
     assert run.counts.unlike_table == 0 and run.alarm is None
 
 
@@ -175,7 +205,9 @@ def test_where_lower_bounds_are_declared_more_is_fine():
 
 
 def test_without_a_floor_nothing_is_promised_and_nothing_is_held_against_the_table():
-    problem = sf.from_gymnasium(Shop(TABLE[0]), horizon=H, rewards=TABLE, reward_range=(0, 1), start=0)
+    problem = sf.from_gymnasium(
+        Shop(TABLE[0]), horizon=H, rewards=TABLE, reward_range=(0, 1), start=0
+    )
     run = sf.learn(Shop([0.0, 0.0]), sf.BPIUCBVI(problem), 60, seed=0)
     assert run.alarm is None and run.counts.unlike_table == 60 * H  # but it is said
 
@@ -211,8 +243,9 @@ def test_a_learner_that_is_saved_remembers(tmp_path):
 
 
 def test_a_run_in_short_pieces_is_held_against_its_table():
-    """Eight episodes at a time, each run going on from the counts of the one before: what was bet is not forgotten. The
-    control: whoever forgets it never hears of a process that pays nothing."""
+    """Eight episodes at a time, each run going on from the counts of the one before: what was bet
+    is not forgotten. The control: whoever forgets it never hears of a process that pays nothing.
+    """
     nothing = Shop([0.0, 0.0])
 
     def pieces(forgets):

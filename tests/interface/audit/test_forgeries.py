@@ -1,8 +1,10 @@
-"""Forgeries, field by field: real ledgers in which something is changed, and which are chained again with good digests.
+"""Forgeries, field by field: real ledgers in which something is changed, and which are chained
+again with good digests.
 
-Only what a record means can give such a forgery away. Each row of a table is one: the field, what is said instead, the
-ledger, the change, and words of the reason for which it must be refused. The control: the same ledgers as they were
-written are accepted. A second table has what is accepted, and why that is harmless. Each field is in one of them.
+Only what a record means can give such a forgery away. Each row of a table is one: the field, what
+is said instead, the ledger, the change, and words of the reason for which it must be refused. The
+control: the same ledgers as they were written are accepted. A second table has what is accepted,
+and why that is harmless. Each field is in one of them.
 """
 
 import copy
@@ -30,17 +32,25 @@ def module(path):
 
 
 HERE = Path(__file__).parent
-AGENTS, GUARDS = module(HERE / "test_verifier.py"), module(HERE.parent / "guard" / "test_guard_ledger.py")
+AGENTS, GUARDS = (
+    module(HERE / "test_verifier.py"),
+    module(HERE.parent / "guard" / "test_guard_ledger.py"),
+)
 hexed, chain = AGENTS.hexed, AGENTS.chain
 
 
 class Shop(gymnasium.Env):
-    """Two states, in each of which an episode may start: one loses 10, or little; the other earns 4, or nothing."""
+    """Two states, in each of which an episode may start: one loses 10, or little; the other
+    earns 4, or nothing.
+    """
 
     observation_space, action_space = gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(2)
     initial_state_distrib = np.array([0.5, 0.5])
     P = {  # noqa: RUF012  (Gymnasium's own form)
-        0: {a: [(0.3, 0, (-1.0, -10.0)[a], False), (0.7, 1, (-1.0, -10.0)[a], False)] for a in (0, 1)},
+        0: {
+            a: [(0.3, 0, (-1.0, -10.0)[a], False), (0.7, 1, (-1.0, -10.0)[a], False)]
+            for a in (0, 1)
+        },
         1: {a: [(0.6, 1, (4.0, 0.0)[a], False), (0.4, 0, (4.0, 0.0)[a], False)] for a in (0, 1)},
     }
 
@@ -54,28 +64,38 @@ def shop(path, **settings):
 
 
 def losses(path):
-    """A ledger of rewards of -10 to 4: the least that an episode can return is -30. State 0 pays least, for certain."""
+    """A ledger of rewards of -10 to 4: the least that an episode can return is -30. State 0 pays
+    least, for certain.
+    """
     rng = np.random.default_rng(7)
     r = np.array([[0.0, 0.0], [0.2, 0.7], [0.9, 0.9]])
-    world = sf.TabularMDP(rng.dirichlet(np.ones(3), size=(3, 3, 2)), sf.Rescaled(r), units=sf.Units(-10.0, 4.0))
-    agent = sf.StepMix(world.problem, sf.uniform(3, 3, 2), -20.0, delta=0.2, replan=0.5, returns=None)
+    world = sf.TabularMDP(
+        rng.dirichlet(np.ones(3), size=(3, 3, 2)), sf.Rescaled(r), units=sf.Units(-10.0, 4.0)
+    )
+    agent = sf.StepMix(
+        world.problem, sf.uniform(3, 3, 2), -20.0, delta=0.2, replan=0.5, returns=None
+    )
     sf.simulate(world, agent, 2000, seed=1, ledger=path)
 
 
 def chained(path):
-    """A ledger of rewards of -10 to 4, whose first state pays the least, and which nothing leads back to; but no mask
-    says so."""
+    """A ledger of rewards of -10 to 4, whose first state pays the least, and which nothing leads
+    back to; but no mask says so.
+    """
     P = np.zeros((3, 2, 3))
     P[:, 0], P[:, 1] = [0.0, 0.7, 0.3], [0.0, 0.2, 0.8]
     r = np.array([[0.0, 0.0], [0.2, 0.3], [0.9, 0.9]])
     world = sf.TabularMDP(P, sf.Rescaled(r), H=3, units=sf.Units(-10.0, 4.0))
-    agent = sf.StepMix(world.problem, sf.uniform(3, 3, 2), -25.0, delta=0.2, replan=0.5, returns=None)
+    agent = sf.StepMix(
+        world.problem, sf.uniform(3, 3, 2), -25.0, delta=0.2, replan=0.5, returns=None
+    )
     sf.simulate(world, agent, 2000, seed=1, ledger=path)
 
 
 def like_a_start(path, s1=2, differ=False, unknown=False):
-    """A ledger of rewards of -10 to 4, whose first state pays the least, and which nothing leads back to, as the mask
-    says: 3 steps pay. It has all marks of a common start but one."""
+    """A ledger of rewards of -10 to 4, whose first state pays the least, and which nothing leads
+    back to, as the mask says: 3 steps pay. It has all marks of a common start but one.
+    """
     others = [s for s in range(3) if s != s1]
     P, r = np.zeros((3, 2, 3)), np.zeros((3, 2))
     P[:, :, others] = 0.5
@@ -111,7 +131,11 @@ def honest(name):
         return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
-STARTS = {"start first": {"s1": 0}, "start differs": {"differ": True}, "start unknown": {"unknown": True}}
+STARTS = {
+    "start first": {"s1": 0},
+    "start differs": {"differ": True},
+    "start unknown": {"unknown": True},
+}
 
 
 def verdict_of(name, records):
@@ -147,7 +171,9 @@ def add(at, *way):
     def change(records):
         inner = place(records, at, way)
         known = inner[last]
-        inner[last] = known + amount if isinstance(known, int) else hexed(float.fromhex(known) + amount)
+        inner[last] = (
+            known + amount if isinstance(known, int) else hexed(float.fromhex(known) + amount)
+        )
 
     return change
 
@@ -186,7 +212,9 @@ FROZEN = {"h": 3, "rho": hexed(0.0), "source": "baseline", "safety": "trusted"}
 
 def delta_of_one(records):
     """All of it: then nothing is promised."""
-    records[0]["delta"] = records[0]["spending"]["model"] = records[0]["spending"]["delta_prime"] = hexed(1.0)
+    records[0]["delta"] = records[0]["spending"]["model"] = records[0]["spending"][
+        "delta_prime"
+    ] = hexed(1.0)
 
 
 def floor_everywhere(level):
@@ -194,23 +222,32 @@ def floor_everywhere(level):
 
 
 def another_action(records):
-    """At the last step, after a plan that never plays it: no state is left or reached in another number."""
+    """At the last step, after a plan that never plays it: no state is left or reached in another
+    number.
+    """
     A, last = records[0]["A"], records[0]["H"] - 1
     optimistic = AGENTS.first_plan(records, source="optimistic", h=0)
     plan = next(record for record in records[optimistic + 1 : -1] if record["visits"])
     for field in ("visits", "played"):
-        moved = [[h, pair + 1 - 2 * (pair % A) if h == last else pair, *rest] for h, pair, *rest in plan[field]]
+        moved = [
+            [h, pair + 1 - 2 * (pair % A) if h == last else pair, *rest]
+            for h, pair, *rest in plan[field]
+        ]
         plan[field] = sorted(moved)
 
 
 def another_last_action(records):
-    """Once, at the last step, whose next state is not counted: an action that is not played at any step."""
+    """Once, at the last step, whose next state is not counted: an action that is not played at
+    any step.
+    """
     A = records[0]["A"]
     optimistic = AGENTS.first_plan(records, source="optimistic", h=0)
     plan = next(record for record in records[optimistic + 1 : -1] if record["visits"])
     before = records[records.index(plan) - 1]
     chosen = {s * A + a for step in before["explorer"] for s, a in enumerate(step)}
-    followed = [(pair, sum(n for _, other, _, n in plan["visits"] if other == pair)) for pair in chosen]
+    followed = [
+        (pair, sum(n for _, other, _, n in plan["visits"] if other == pair)) for pair in chosen
+    ]
     played = {pair: n for _, pair, n in plan["played"]}
     at = next(p for p, n in followed if played.get(p, 0) > n and p + 1 - 2 * (p % A) not in chosen)
     played[at] -= 1
@@ -230,7 +267,9 @@ def worst_returns(records):
 
 
 def back_to_the_start(records):
-    """As if all but the first of 3 steps paid, where the only first state pays nothing, but is visited again."""
+    """As if all but the first of 3 steps paid, where the only first state pays nothing, but is
+    visited again.
+    """
     assert sum(map(len, [record["visits"] for record in records[1:-1]])) > 20
     records[0]["units"]["steps"] = 2
 
@@ -254,7 +293,11 @@ def many_candidates(records):
 
 def two_alarms(records):
     plan, end = records[-2:]
-    plan |= {"alarm": "one", "safety": "trusted", "shares": [2**53, *[0] * (len(plan["shares"]) - 1)]}
+    plan |= {
+        "alarm": "one",
+        "safety": "trusted",
+        "shares": [2**53, *[0] * (len(plan["shares"]) - 1)],
+    }
     end |= {"alarm": "another", "drawn": [], "settled": []}
 
 
@@ -283,7 +326,13 @@ FORGED = [
     ("ledger.kind", "a plan", "step", put(0, "kind", "plan"), "other fields"),
     ("ledger.format", "one that is not there yet", "step", put(0, "format", 9), "format"),
     ("ledger.software", "nobody's", "step", put(0, "software", ""), "software"),
-    ("ledger.agent", "one that does not mix", "step", put(0, "agent", "StepNoMix"), "StepNoMix does not mix"),
+    (
+        "ledger.agent",
+        "one that does not mix",
+        "step",
+        put(0, "agent", "StepNoMix"),
+        "StepNoMix does not mix",
+    ),
     (
         "ledger.agent",
         "one that mixes by a coin",
@@ -296,7 +345,13 @@ FORGED = [
     ("ledger.A", "an action fewer", "step", put(0, "A", 1), "not one entry|policy|probabilities"),
     ("ledger.pooled", "counts of all steps", "step", put(0, "pooled", True), "stationary"),
     ("ledger.pooled", "counts of each step", "step pooled", put(0, "pooled", False), "more events"),
-    ("ledger.stationary", "pooled though steps differ", "step pooled", put(0, "stationary", False), "stationary"),
+    (
+        "ledger.stationary",
+        "pooled though steps differ",
+        "step pooled",
+        put(0, "stationary", False),
+        "stationary",
+    ),
     (
         "ledger.rewards",
         "beside those by next state",
@@ -304,17 +359,55 @@ FORGED = [
         put(0, "rewards", 0, 0, hexed(0.5)),
         "others are paid",
     ),
-    ("ledger.rewards", "of what is unknown", "step unknown", put(0, "rewards", 0, 0, hexed(0.5)), "others are paid"),
-    ("ledger.rewards", "less than was proved", "step", put(0, "rewards", 2, 4, hexed(0.1)), "not proved"),
-    ("ledger.rewards_by_next", "above 1", "step next", put(0, "rewards_by_next", 0, 0, 0, hexed(1.5)), "not in 0..1"),
+    (
+        "ledger.rewards",
+        "of what is unknown",
+        "step unknown",
+        put(0, "rewards", 0, 0, hexed(0.5)),
+        "others are paid",
+    ),
+    (
+        "ledger.rewards",
+        "less than was proved",
+        "step",
+        put(0, "rewards", 2, 4, hexed(0.1)),
+        "not proved",
+    ),
+    (
+        "ledger.rewards_by_next",
+        "above 1",
+        "step next",
+        put(0, "rewards_by_next", 0, 0, 0, hexed(1.5)),
+        "not in 0..1",
+    ),
     (
         *("ledger.rewards_by_next", "some are unknown", "step next"),
-        everywhere(put(0, "unknown_rewards", [[1, 0, 0, 0, 0, 0]]), add(0, "spending", "events", 3)),
+        everywhere(
+            put(0, "unknown_rewards", [[1, 0, 0, 0, 0, 0]]), add(0, "spending", "events", 3)
+        ),
         "some are unknown",
     ),
-    ("ledger.unknown_rewards", "marked by 2", "step unknown", put(0, "unknown_rewards", 0, 0, 2), "neither 0 nor 1"),
-    ("ledger.support", "without what was seen", "step mask", put(0, "support", 1, 2, [0]), "impossible"),
-    ("ledger.support", "a state twice", "step mask", put(0, "support", 0, 2, [0, 0, 1, 2]), "ascending"),
+    (
+        "ledger.unknown_rewards",
+        "marked by 2",
+        "step unknown",
+        put(0, "unknown_rewards", 0, 0, 2),
+        "neither 0 nor 1",
+    ),
+    (
+        "ledger.support",
+        "without what was seen",
+        "step mask",
+        put(0, "support", 1, 2, [0]),
+        "impossible",
+    ),
+    (
+        "ledger.support",
+        "a state twice",
+        "step mask",
+        put(0, "support", 0, 2, [0, 0, 1, 2]),
+        "ascending",
+    ),
     (
         "ledger.start",
         "elsewhere",
@@ -322,20 +415,80 @@ FORGED = [
         put(0, "start", [hexed(x) for x in (0.0, 1.0, 0.0)]),
         "not proved|no episode starts",
     ),
-    ("ledger.start", "half a start", "step", put(0, "start", [hexed(x) for x in (0.5, 0.0, 0.0)]), "not probabilities"),
+    (
+        "ledger.start",
+        "half a start",
+        "step",
+        put(0, "start", [hexed(x) for x in (0.5, 0.0, 0.0)]),
+        "not probabilities",
+    ),
     ("units.steps", "none pays", "losses", put(0, "units", "steps", 0), "units"),
-    ("units.steps", "two of three pay", "step units", put(0, "units", "steps", 2), "reached again|start that pays"),
+    (
+        "units.steps",
+        "two of three pay",
+        "step units",
+        put(0, "units", "steps", 2),
+        "reached again|start that pays",
+    ),
     ("units.steps", "one of three pays", "losses", put(0, "units", "steps", 1), "units"),
     ("units.steps", "four of three pay", "losses", put(0, "units", "steps", 4), "units"),
-    ("units.steps", "a first state that pays nothing", "losses", back_to_the_start, "reached again"),
-    ("units.steps", "a first state to which nothing led", "chain", put(0, "units", "steps", 2), "reached again"),
-    ("units.steps", "no step after a common start pays", "shop", put(0, "units", "steps", 0), "units"),
-    ("units.steps", "several first states", "step starts units", put(0, "units", "steps", 2), "common start"),
-    ("units.steps", "an unknown start", "step nostart units", put(0, "units", "steps", 2), "common start"),
+    (
+        "units.steps",
+        "a first state that pays nothing",
+        "losses",
+        back_to_the_start,
+        "reached again",
+    ),
+    (
+        "units.steps",
+        "a first state to which nothing led",
+        "chain",
+        put(0, "units", "steps", 2),
+        "reached again",
+    ),
+    (
+        "units.steps",
+        "no step after a common start pays",
+        "shop",
+        put(0, "units", "steps", 0),
+        "units",
+    ),
+    (
+        "units.steps",
+        "several first states",
+        "step starts units",
+        put(0, "units", "steps", 2),
+        "common start",
+    ),
+    (
+        "units.steps",
+        "an unknown start",
+        "step nostart units",
+        put(0, "units", "steps", 2),
+        "common start",
+    ),
     ("units.steps", "a common start that pays", "shop", start_that_pays, "start that pays"),
-    ("units.steps", "a common start that paid", "shop unknown", paid_at_the_start, "of what is known"),
-    ("units.steps", "a first state that is not the last", "start first", put(0, "units", "steps", 2), "not the last"),
-    ("units.steps", "a first state with a choice", "start differs", put(0, "units", "steps", 2), "actions differ"),
+    (
+        "units.steps",
+        "a common start that paid",
+        "shop unknown",
+        paid_at_the_start,
+        "of what is known",
+    ),
+    (
+        "units.steps",
+        "a first state that is not the last",
+        "start first",
+        put(0, "units", "steps", 2),
+        "not the last",
+    ),
+    (
+        "units.steps",
+        "a first state with a choice",
+        "start differs",
+        put(0, "units", "steps", 2),
+        "actions differ",
+    ),
     (
         "units.steps",
         "a first state of unknown rewards",
@@ -353,13 +506,37 @@ FORGED = [
     ("units.low", "above high", "losses", put(0, "units", "low", hexed(4.5)), "units"),
     ("units.high", "as low as low", "losses", put(0, "units", "high", hexed(-10.0)), "units"),
     ("ledger.units", "none", "losses", put(0, "units", None), "steps|low"),
-    ("ledger.baseline", "another one", "step", put(0, "baseline", 1, 1, [hexed(0.5), hexed(0.5)]), "not"),
+    (
+        "ledger.baseline",
+        "another one",
+        "step",
+        put(0, "baseline", 1, 1, [hexed(0.5), hexed(0.5)]),
+        "not",
+    ),
     ("ledger.floor", "below all returns", "step", floor_everywhere(-1.0), "no value of an episode"),
     ("ledger.floor", "above all returns", "step", floor_everywhere(4.0), "no value of an episode"),
     ("ledger.relative", "both floors", "step relative", put(0, "floor", hexed(1.0)), "or both"),
-    ("relative.max_loss", "nothing", "step relative", put(0, "relative", "max_loss", hexed(0.0)), "max_loss"),
-    ("relative.max_loss", "a little less", "step relative", add(0, "relative", "max_loss", -1e-9), "floor: too low"),
-    ("relative.offset", "no zero", "step relative units", put(0, "relative", "offset", hexed(0.0)), "zero"),
+    (
+        "relative.max_loss",
+        "nothing",
+        "step relative",
+        put(0, "relative", "max_loss", hexed(0.0)),
+        "max_loss",
+    ),
+    (
+        "relative.max_loss",
+        "a little less",
+        "step relative",
+        add(0, "relative", "max_loss", -1e-9),
+        "floor: too low",
+    ),
+    (
+        "relative.offset",
+        "no zero",
+        "step relative units",
+        put(0, "relative", "offset", hexed(0.0)),
+        "zero",
+    ),
     (
         "relative.below",
         "a gain",
@@ -367,23 +544,95 @@ FORGED = [
         put(0, "relative", "below", hexed(-0.1)),
         "amount",
     ),
-    ("relative.below", "a little less", "step below returns", add(0, "relative", "below", -1e-9), "floor: too low"),
+    (
+        "relative.below",
+        "a little less",
+        "step below returns",
+        add(0, "relative", "below", -1e-9),
+        "floor: too low",
+    ),
     ("ledger.delta", "all", "step", delta_of_one, "delta"),
     ("ledger.spending", "none", "step", put(0, "spending", None), "model"),
-    ("spending.model", "more than its part", "step returns", add(0, "spending", "model", 1e-6), "spending: model"),
-    ("spending.returns", "what nobody has", "step", put(0, "spending", "returns", hexed(1e-9)), "spending: returns"),
-    ("spending.delta_prime", "of fewer parts", "step paper", add(0, "spending", "delta_prime", 1e-3), "delta_prime"),
-    ("spending.events", "one fewer", "step supports unknown", add(0, "spending", "events", -1), "more events"),
+    (
+        "spending.model",
+        "more than its part",
+        "step returns",
+        add(0, "spending", "model", 1e-6),
+        "spending: model",
+    ),
+    (
+        "spending.returns",
+        "what nobody has",
+        "step",
+        put(0, "spending", "returns", hexed(1e-9)),
+        "spending: returns",
+    ),
+    (
+        "spending.delta_prime",
+        "of fewer parts",
+        "step paper",
+        add(0, "spending", "delta_prime", 1e-3),
+        "delta_prime",
+    ),
+    (
+        "spending.events",
+        "one fewer",
+        "step supports unknown",
+        add(0, "spending", "events", -1),
+        "more events",
+    ),
     ("ledger.bounds", "none", "step", put(0, "bounds", None), "family"),
     ("bounds.family", "an unknown one", "step", put(0, "bounds", "family", "Hoeffding"), "bounds"),
-    ("bounds.full_support", "neither", "step", put(0, "bounds", "full_support", None), "full_support"),
-    ("bounds.scale", "half, but certified", "step", put(0, "bounds", "scale", hexed(0.5)), "NOT CERTIFIED"),
-    ("bounds.scale", "one, of what was scaled", "step scaled", put(0, "bounds", "scale", hexed(1.0)), "NOT CERTIFIED"),
+    (
+        "bounds.full_support",
+        "neither",
+        "step",
+        put(0, "bounds", "full_support", None),
+        "full_support",
+    ),
+    (
+        "bounds.scale",
+        "half, but certified",
+        "step",
+        put(0, "bounds", "scale", hexed(0.5)),
+        "NOT CERTIFIED",
+    ),
+    (
+        "bounds.scale",
+        "one, of what was scaled",
+        "step scaled",
+        put(0, "bounds", "scale", hexed(1.0)),
+        "NOT CERTIFIED",
+    ),
     ("ledger.returns", "no evidence", "step returns", put(0, "returns", None), "spending"),
-    ("returns.share", "of another size", "step returns", add(0, "returns", "share", 1e-9), "spending"),
-    ("returns.lowest", "above what can be", "step returns", add(0, "returns", "lowest", 1e-3), "too narrow"),
-    ("returns.span", "less than can be", "step returns", add(0, "returns", "span", -1e-3), "too narrow"),
-    ("returns.rounding", "less than is lost", "step returns", put(0, "returns", "rounding", hexed(2**-30)), "rounding"),
+    (
+        "returns.share",
+        "of another size",
+        "step returns",
+        add(0, "returns", "share", 1e-9),
+        "spending",
+    ),
+    (
+        "returns.lowest",
+        "above what can be",
+        "step returns",
+        add(0, "returns", "lowest", 1e-3),
+        "too narrow",
+    ),
+    (
+        "returns.span",
+        "less than can be",
+        "step returns",
+        add(0, "returns", "span", -1e-3),
+        "too narrow",
+    ),
+    (
+        "returns.rounding",
+        "less than is lost",
+        "step returns",
+        put(0, "returns", "rounding", hexed(2**-30)),
+        "rounding",
+    ),
     (
         *("certificate.value", "more than all returns", "step"),
         put(0, "certificate", {"value": hexed(3.5), "delta": hexed(0.1), "fingerprint": "00ff"}),
@@ -408,15 +657,63 @@ FORGED = [
     ("plan.number", "another one", "step", add(3, "number", 1), "number"),
     ("plan.episodes", "one more", "step", add(LAST, "episodes", 1), "episodes"),
     ("plan.visits", "an action that was not played", "step", another_action, "never plays"),
-    ("plan.visits", "an action that neither side of the coin plays", "eps", another_action, "never plays"),
-    ("plan.visits", "at another step", "step", visits_of_another_step, "not as often as next states"),
-    ("plan.played", "an action that was not played", "step pooled", another_last_action, "never plays"),
+    (
+        "plan.visits",
+        "an action that neither side of the coin plays",
+        "eps",
+        another_action,
+        "never plays",
+    ),
+    (
+        "plan.visits",
+        "at another step",
+        "step",
+        visits_of_another_step,
+        "not as often as next states",
+    ),
+    (
+        "plan.played",
+        "an action that was not played",
+        "step pooled",
+        another_last_action,
+        "never plays",
+    ),
     ("plan.played", "once more", "step pooled", add(LAST, "played", 0, 2, 1), "not of H visits"),
-    ("plan.played", "never", "step pooled", in_all_plans("played", []), "not as often as next states"),
-    ("plan.rewards", "of what is known", "step", put(LAST, "rewards", [[0, 0, 5]]), "of what is known"),
-    ("plan.rewards", "more than 1 each", "step unknown", add(LAST, "rewards", 0, 2, 2**50), "more than 1"),
-    ("plan.rewards", "none", "step unknown", in_all_plans("rewards", []), "not proved|between|earned"),
-    ("plan.between", "more than x (1 - x)", "step unknown", add(LAST, "between", 0, 2, 2**50), "add up to"),
+    (
+        "plan.played",
+        "never",
+        "step pooled",
+        in_all_plans("played", []),
+        "not as often as next states",
+    ),
+    (
+        "plan.rewards",
+        "of what is known",
+        "step",
+        put(LAST, "rewards", [[0, 0, 5]]),
+        "of what is known",
+    ),
+    (
+        "plan.rewards",
+        "more than 1 each",
+        "step unknown",
+        add(LAST, "rewards", 0, 2, 2**50),
+        "more than 1",
+    ),
+    (
+        "plan.rewards",
+        "none",
+        "step unknown",
+        in_all_plans("rewards", []),
+        "not proved|between|earned",
+    ),
+    (
+        "plan.between",
+        "more than x (1 - x)",
+        "step unknown",
+        add(LAST, "between", 0, 2, 2**50),
+        "add up to",
+    ),
     ("plan.starts", "one more", "step", add(LAST, "starts", 0, 1, 1), "flow"),
     ("plan.starts", "elsewhere", "step", put(LAST, "starts", 0, 0, 2), "no episode starts"),
     (
@@ -433,12 +730,42 @@ FORGED = [
         add(2, "baseline_returns", 1, 1),
         "earned",
     ),
-    ("plan.baseline_returns", "the worst, for a low bound", "eps below returns", worst_returns, "earned"),
-    ("plan.baseline_returns", "the worst, for a low floor", "eps relative returns", worst_returns, "earned"),
-    ("plan.baseline_returns", "one fewer", "step returns", add(2, "baseline_returns", 0, -1), "other episodes"),
-    ("plan.returns", "at the highest node", "step returns", put(2, "returns", [[64, 2**20]]), "not all|sum says"),
+    (
+        "plan.baseline_returns",
+        "the worst, for a low bound",
+        "eps below returns",
+        worst_returns,
+        "earned",
+    ),
+    (
+        "plan.baseline_returns",
+        "the worst, for a low floor",
+        "eps relative returns",
+        worst_returns,
+        "earned",
+    ),
+    (
+        "plan.baseline_returns",
+        "one fewer",
+        "step returns",
+        add(2, "baseline_returns", 0, -1),
+        "other episodes",
+    ),
+    (
+        "plan.returns",
+        "at the highest node",
+        "step returns",
+        put(2, "returns", [[64, 2**20]]),
+        "not all|sum says",
+    ),
     ("plan.explorer", "an action more", "eps", put(MIXED, "explorer", 0, 0, 2), "probabilities"),
-    ("plan.explorer", "not the paper's", "step paper", put(LAST, "explorer", [[0] * 3] * 3), "policy|optimistic"),
+    (
+        "plan.explorer",
+        "not the paper's",
+        "step paper",
+        put(LAST, "explorer", [[0] * 3] * 3),
+        "policy|optimistic",
+    ),
     ("plan.candidates", "one fewer", "step", put(LAST, "candidates", []), "longer|shorter|range"),
     (
         "plan.candidates",
@@ -451,20 +778,56 @@ FORGED = [
     ("plan.by_returns", "more", "step returns", add(LAST, "by_returns", 1e-3), "by_returns"),
     ("plan.by_returns", "of none", "step", put(LAST, "by_returns", hexed(0.1)), "by_returns"),
     ("plan.floor", "lower", "step", add(LAST, "floor", -1e-9), "floor"),
-    ("plan.floor", "lower than by the upper value", "step relative", add(LAST, "floor", -1e-9), "floor: too low"),
+    (
+        "plan.floor",
+        "lower than by the upper value",
+        "step relative",
+        add(LAST, "floor", -1e-9),
+        "floor: too low",
+    ),
     ("plan.upper", "lower", "step relative", add(LAST, "upper", -1e-9), "upper: too low"),
     ("plan.upper", "where none is needed", "step", put(LAST, "upper", hexed(3.0)), "upper"),
     ("plan.h", "a bolder one", "step", add(MIXED, "h", -1), "policy|choice"),
     ("plan.h", "none", "step", put(LAST, "h", None), "choice|policy|supported"),
     ("plan.rho", "more", "eps", add(MIXED, "rho", 1e-9), "not proved"),
     ("plan.source", "the baseline", "step", put(MIXED, "source", "baseline"), "source"),
-    ("plan.safety", "NOT CERTIFIED, though it is", "step", put(LAST, "safety", "NOT CERTIFIED"), "scaled bounds"),
-    ("plan.safety", "certified, of trust", "step", put(where(safety="trusted"), "safety", "certified"), "not proved"),
+    (
+        "plan.safety",
+        "NOT CERTIFIED, though it is",
+        "step",
+        put(LAST, "safety", "NOT CERTIFIED"),
+        "scaled bounds",
+    ),
+    (
+        "plan.safety",
+        "certified, of trust",
+        "step",
+        put(where(safety="trusted"), "safety", "certified"),
+        "not proved",
+    ),
     ("plan.safety", "another word", "step", put(LAST, "safety", "sure"), "safety"),
     ("plan.lower", "more", "step", add(LAST, "lower", 1e-9), "lower"),
-    ("plan.policy", "another one", "nomix", put(LAST, "policy", 0, 0, [hexed(0.5), hexed(0.5)]), "mixture"),
-    ("plan.policy", "one, of a coin", "eps", put(LAST, "policy", [[[hexed(0.5)] * 2] * 3] * 3), "policy"),
-    ("plan.frozen", "for one plan only", "step", put(where(source="baseline"), "frozen", True), "thaws"),
+    (
+        "plan.policy",
+        "another one",
+        "nomix",
+        put(LAST, "policy", 0, 0, [hexed(0.5), hexed(0.5)]),
+        "mixture",
+    ),
+    (
+        "plan.policy",
+        "one, of a coin",
+        "eps",
+        put(LAST, "policy", [[[hexed(0.5)] * 2] * 3] * 3),
+        "policy",
+    ),
+    (
+        "plan.frozen",
+        "for one plan only",
+        "step",
+        put(where(source="baseline"), "frozen", True),
+        "thaws",
+    ),
     # -- the last record
     ("end.kind", "a plan", "step", put(END, "kind", "plan"), "other fields"),
     ("end.plans", "one fewer", "step", add(END, "plans", -1), "plans"),
@@ -484,26 +847,86 @@ FORGED = [
         "range",
     ),
     ("guard.low", "below 0, with a share", "guard relative", put(0, "low", hexed(-0.5)), ">= 0"),
-    ("guard.high", "below a return", "guard below", put(0, "high", hexed(0.5)), "outside its range"),
-    ("guard.floor", "below all returns", "guard absolute", put(0, "floor", hexed(-0.5)), "outside the range"),
-    ("guard.floor", "above all returns", "guard absolute", put(0, "floor", hexed(1.5)), "outside the range"),
+    (
+        "guard.high",
+        "below a return",
+        "guard below",
+        put(0, "high", hexed(0.5)),
+        "outside its range",
+    ),
+    (
+        "guard.floor",
+        "below all returns",
+        "guard absolute",
+        put(0, "floor", hexed(-0.5)),
+        "outside the range",
+    ),
+    (
+        "guard.floor",
+        "above all returns",
+        "guard absolute",
+        put(0, "floor", hexed(1.5)),
+        "outside the range",
+    ),
     ("guard.floor", "higher", "guard absolute", put(0, "floor", hexed(0.7)), "not proved"),
-    ("guard.max_loss", "less", "guard relative", put(0, "max_loss", hexed(0.1)), "not proved to keep"),
-    ("guard.max_loss", "all", "guard relative", put(0, "max_loss", hexed(1.0)), "share of the baseline"),
+    (
+        "guard.max_loss",
+        "less",
+        "guard relative",
+        put(0, "max_loss", hexed(0.1)),
+        "not proved to keep",
+    ),
+    (
+        "guard.max_loss",
+        "all",
+        "guard relative",
+        put(0, "max_loss", hexed(1.0)),
+        "share of the baseline",
+    ),
     ("guard.below", "less", "guard below", put(0, "below", hexed(0.1)), "not proved to keep"),
-    ("guard.below", "more than the range", "guard below", put(0, "below", hexed(2.5)), "no more than the range"),
+    (
+        "guard.below",
+        "more than the range",
+        "guard below",
+        put(0, "below", hexed(2.5)),
+        "no more than the range",
+    ),
     ("guard.delta", "much less", "guard below", put(0, "delta", hexed(1e-9)), "not proved by"),
     ("guard.delta", "all", "guard below", put(0, "delta", hexed(1.0)), "delta"),
-    ("guard.stages", "others", "guard absolute", put(0, "stages", [hexed(0.001), hexed(0.002)]), "no stage"),
-    ("guard.stages", "that fall", "guard absolute", put(0, "stages", [hexed(0.5), hexed(0.1)]), "rise"),
-    ("guard.logged", "a part of a return", "guard absolute", add(0, "logged", 64, 1), "logged returns"),
+    (
+        "guard.stages",
+        "others",
+        "guard absolute",
+        put(0, "stages", [hexed(0.001), hexed(0.002)]),
+        "no stage",
+    ),
+    (
+        "guard.stages",
+        "that fall",
+        "guard absolute",
+        put(0, "stages", [hexed(0.5), hexed(0.1)]),
+        "rise",
+    ),
+    (
+        "guard.logged",
+        "a part of a return",
+        "guard absolute",
+        add(0, "logged", 64, 1),
+        "logged returns",
+    ),
     ("guard.logged", "none", "guard absolute", put(0, "logged", []), "more tickets|not proved"),
     ("guard.missing", "fewer than none", "guard absolute", put(0, "missing", -1), "whole number"),
     # -- a plan
     ("guard plan.kind", "the end", "guard absolute", put(2, "kind", "end"), "other fields"),
     ("guard plan.number", "another one", "guard absolute", add(2, "number", 1), "missing"),
     ("guard plan.admitted", "nobody new", "guard absolute", put(1, "admitted", []), "add up"),
-    ("guard plan.admitted", "later than now", "guard absolute", add(1, "admitted", 0, 2, 50), "another time"),
+    (
+        "guard plan.admitted",
+        "later than now",
+        "guard absolute",
+        add(1, "admitted", 0, 2, 50),
+        "another time",
+    ),
     (
         "guard plan.admitted",
         "the baseline again",
@@ -511,18 +934,78 @@ FORGED = [
         put(1, "admitted", 0, 0, "baseline"),
         "again",
     ),
-    ("guard plan.admitted", "more than there may be", "guard absolute", many_candidates, "more candidates"),
-    ("guard plan.withdrawn", "who is not there", "guard absolute", put(LAST, "withdrawn", [[7, 300]]), "not there"),
-    ("guard plan.withdrawn", "who still plays", "guard absolute", put(2, "withdrawn", [[1, 0]]), "withdrawn"),
-    ("guard plan.drawn", "who has no share", "guard absolute", put(with_some("drawn"), "drawn", 0, 2), "no share"),
-    ("guard plan.drawn", "before there was a plan", "guard absolute", put(1, "drawn", [0]), "before there was a plan"),
-    ("guard plan.settled", "a ticket that is not there", "guard absolute", put(2, "settled", 0, 0, 9999), "unknown"),
-    ("guard plan.settled", "a return out of range", "guard absolute", put(2, "settled", 0, 1, hexed(1.25)), "outside"),
-    ("guard plan.settled", "to nothing", "guard absolute", in_all_plans("settled", []), "not proved"),
+    (
+        "guard plan.admitted",
+        "more than there may be",
+        "guard absolute",
+        many_candidates,
+        "more candidates",
+    ),
+    (
+        "guard plan.withdrawn",
+        "who is not there",
+        "guard absolute",
+        put(LAST, "withdrawn", [[7, 300]]),
+        "not there",
+    ),
+    (
+        "guard plan.withdrawn",
+        "who still plays",
+        "guard absolute",
+        put(2, "withdrawn", [[1, 0]]),
+        "withdrawn",
+    ),
+    (
+        "guard plan.drawn",
+        "who has no share",
+        "guard absolute",
+        put(with_some("drawn"), "drawn", 0, 2),
+        "no share",
+    ),
+    (
+        "guard plan.drawn",
+        "before there was a plan",
+        "guard absolute",
+        put(1, "drawn", [0]),
+        "before there was a plan",
+    ),
+    (
+        "guard plan.settled",
+        "a ticket that is not there",
+        "guard absolute",
+        put(2, "settled", 0, 0, 9999),
+        "unknown",
+    ),
+    (
+        "guard plan.settled",
+        "a return out of range",
+        "guard absolute",
+        put(2, "settled", 0, 1, hexed(1.25)),
+        "outside",
+    ),
+    (
+        "guard plan.settled",
+        "to nothing",
+        "guard absolute",
+        in_all_plans("settled", []),
+        "not proved",
+    ),
     ("guard plan.alarm", "another one", "guard absolute", two_alarms, "another one"),
     ("guard plan.alarm", "for one plan", "guard absolute", put(2, "alarm", "why"), "alarm"),
-    ("guard plan.bounds", "more", "guard absolute", add(LAST, "bounds", 1, 0, 1e-3), "not proved by"),
-    ("guard plan.bounds", "by fewer tickets", "guard relative", put(LAST, "bounds", 0, 1, 30), "not proved by"),
+    (
+        "guard plan.bounds",
+        "more",
+        "guard absolute",
+        add(LAST, "bounds", 1, 0, 1e-3),
+        "not proved by",
+    ),
+    (
+        "guard plan.bounds",
+        "by fewer tickets",
+        "guard relative",
+        put(LAST, "bounds", 0, 1, 30),
+        "not proved by",
+    ),
     (
         "guard plan.bounds",
         "three things",
@@ -531,14 +1014,38 @@ FORGED = [
         "too many",
     ),
     ("guard plan.shares", "that do not add up", "guard below", add(LAST, "shares", 0, 1), "add up"),
-    ("guard plan.shares", "of who is not proved", "guard relative", put(1, "shares", [0, 2**53]), "not proved to keep"),
+    (
+        "guard plan.shares",
+        "of who is not proved",
+        "guard relative",
+        put(1, "shares", [0, 2**53]),
+        "not proved to keep",
+    ),
     ("guard plan.safety", "another word", "guard below", put(LAST, "safety", "sure"), "label"),
-    ("guard plan.safety", "trusted, of comparisons", "guard relative", put(LAST, "safety", "trusted"), "label"),
+    (
+        "guard plan.safety",
+        "trusted, of comparisons",
+        "guard relative",
+        put(LAST, "safety", "trusted"),
+        "label",
+    ),
     # -- the last record
     ("guard end.kind", "a plan", "guard below", put(END, "kind", "plan"), "other fields"),
     ("guard end.plans", "one fewer", "guard below", add(END, "plans", -1), "missing"),
-    ("guard end.admitted", "the same again", "guard below", put(END, "admitted", [["c", "", 300]]), "again"),
-    ("guard end.withdrawn", "the baseline", "guard below", put(END, "withdrawn", [[0, 300]]), "not there"),
+    (
+        "guard end.admitted",
+        "the same again",
+        "guard below",
+        put(END, "admitted", [["c", "", 300]]),
+        "again",
+    ),
+    (
+        "guard end.withdrawn",
+        "the baseline",
+        "guard below",
+        put(END, "withdrawn", [[0, 300]]),
+        "not there",
+    ),
     ("guard end.drawn", "of nobody", "guard below", put(END, "drawn", [9]), "no share"),
     ("guard end.settled", "again", "guard below", settled_again, "again"),
     ("guard end.alarm", "no text", "guard below", put(END, "alarm", None), "no text"),
@@ -548,10 +1055,38 @@ FORGED = [
 DECLARED = "it is declared: the promise is about what it says"
 WEAKER = "less is said than is proved"
 ACCEPTED = [
-    ("ledger.format", "lists of next states, of which there are none", "step", put(0, "format", 2), WEAKER, ""),
-    ("ledger.software", "another one", "step", put(0, "software", "of somebody else"), "a name", ""),
-    ("ledger.stationary", "without pooling", "step", put(0, "stationary", True), "nothing rests on it", ""),
-    ("ledger.rewards", "higher, where nobody was", "step", put(0, "rewards", 0, 4, hexed(1.0)), DECLARED, ""),
+    (
+        "ledger.format",
+        "lists of next states, of which there are none",
+        "step",
+        put(0, "format", 2),
+        WEAKER,
+        "",
+    ),
+    (
+        "ledger.software",
+        "another one",
+        "step",
+        put(0, "software", "of somebody else"),
+        "a name",
+        "",
+    ),
+    (
+        "ledger.stationary",
+        "without pooling",
+        "step",
+        put(0, "stationary", True),
+        "nothing rests on it",
+        "",
+    ),
+    (
+        "ledger.rewards",
+        "higher, where nobody was",
+        "step",
+        put(0, "rewards", 0, 4, hexed(1.0)),
+        DECLARED,
+        "",
+    ),
     (
         "ledger.support",
         "fewer, where nobody was",
@@ -560,8 +1095,22 @@ ACCEPTED = [
         DECLARED,
         "no next states",
     ),
-    ("units.low", "another one", "losses", put(0, "units", "low", hexed(-20.0)), DECLARED, "-20 to 4 in each of 3"),
-    ("units.high", "another one", "losses", put(0, "units", "high", hexed(40.0)), DECLARED, "-10 to 40 in each of 3"),
+    (
+        "units.low",
+        "another one",
+        "losses",
+        put(0, "units", "low", hexed(-20.0)),
+        DECLARED,
+        "-20 to 4 in each of 3",
+    ),
+    (
+        "units.high",
+        "another one",
+        "losses",
+        put(0, "units", "high", hexed(40.0)),
+        DECLARED,
+        "-10 to 40 in each of 3",
+    ),
     (
         "units.steps",
         "all, though a common start was added",
@@ -570,10 +1119,38 @@ ACCEPTED = [
         DECLARED,
         "of 3 steps",
     ),
-    ("relative.max_loss", "more", "step relative", add(0, "relative", "max_loss", 0.1), WEAKER, "0.78 of the baseline"),
-    ("relative.below", "more", "step below returns", add(0, "relative", "below", 0.1), WEAKER, "below the baseline"),
-    ("spending.events", "more, at first", "step scaled", add(0, "spending", "events", 5), WEAKER, ""),
-    ("returns.rounding", "more", "step returns", put(0, "returns", "rounding", hexed(0.5)), WEAKER, ""),
+    (
+        "relative.max_loss",
+        "more",
+        "step relative",
+        add(0, "relative", "max_loss", 0.1),
+        WEAKER,
+        "0.78 of the baseline",
+    ),
+    (
+        "relative.below",
+        "more",
+        "step below returns",
+        add(0, "relative", "below", 0.1),
+        WEAKER,
+        "below the baseline",
+    ),
+    (
+        "spending.events",
+        "more, at first",
+        "step scaled",
+        add(0, "spending", "events", 5),
+        WEAKER,
+        "",
+    ),
+    (
+        "returns.rounding",
+        "more",
+        "step returns",
+        put(0, "returns", "rounding", hexed(0.5)),
+        WEAKER,
+        "",
+    ),
     (
         *("certificate.fingerprint", "a certificate on which nothing rests", "step"),
         put(0, "certificate", {"value": hexed(0.1), "delta": hexed(0.3), "fingerprint": "any"}),
@@ -587,10 +1164,24 @@ ACCEPTED = [
         "nothing rests on it",
         "before the first",
     ),
-    ("plan.candidates", "the boldest of a baseline", "step", put(1, "candidates", 0, hexed(-1.0)), WEAKER, ""),
+    (
+        "plan.candidates",
+        "the boldest of a baseline",
+        "step",
+        put(1, "candidates", 0, hexed(-1.0)),
+        WEAKER,
+        "",
+    ),
     ("plan.lower", "less", "step", put(LAST, "lower", hexed(-3.0)), WEAKER, ""),
     ("plan.rho", "less", "eps", add(MIXED, "rho", -1e-3), WEAKER, ""),
-    ("end.episodes", "more", "step", add(END, "episodes", 10**6), "episodes after the last plan are not counted", ""),
+    (
+        "end.episodes",
+        "more",
+        "step",
+        add(END, "episodes", 10**6),
+        "episodes after the last plan are not counted",
+        "",
+    ),
 ]
 
 
@@ -634,15 +1225,21 @@ def test_what_is_harmless_is_accepted_and_no_more_is_certified(row):
 
 def test_every_field_has_a_row():
     """Of all records of both verifiers, but for digests, which have tests of their own."""
-    fields = {f"{kind}.{field}" for kind, names in verifier.FIELDS.items() for field in names.split()}
+    fields = {
+        f"{kind}.{field}" for kind, names in verifier.FIELDS.items() for field in names.split()
+    }
     for kind, names in guard_verifier.FIELDS.items():
-        fields |= {f"{'guard' if kind == 'guard' else f'guard {kind}'}.{field}" for field in names.split()}
+        fields |= {
+            f"{'guard' if kind == 'guard' else f'guard {kind}'}.{field}" for field in names.split()
+        }
     rows = {row[0] for row in (*FORGED, *ACCEPTED)}
     assert {field for field in fields if not field.endswith(".digest")} == rows
 
 
 def test_a_common_start_must_be_known(tmp_path):
-    """Otherwise nobody could check that the first step pays nothing. The control: other things may be forgotten."""
+    """Otherwise nobody could check that the first step pays nothing. The control: other things
+    may be forgotten.
+    """
     shop(tmp_path / "one.ledger", rewards=True)
     assert not sf.check_ledger(tmp_path / "one.ledger").refusals
     with pytest.raises(sf.InvalidSetting, match="common start"):
@@ -650,7 +1247,9 @@ def test_a_common_start_must_be_known(tmp_path):
 
 
 def test_returns_of_the_explorer_are_none_of_the_baseline(tmp_path):
-    """Where EpsMix plays its explorer for certain, no episode was the baseline's. The control: as it was written."""
+    """Where EpsMix plays its explorer for certain, no episode was the baseline's. The control:
+    as it was written.
+    """
     path = tmp_path / "one.ledger"
     P = np.full((2, 2, 2), 0.5)
     world = sf.TabularMDP(P, np.array([[0.5, 0.6], [0.5, 0.6]]), H=2)
@@ -661,6 +1260,9 @@ def test_returns_of_the_explorer_are_none_of_the_baseline(tmp_path):
     plans = [record for record in records if record["kind"] == "plan"]
     before, after = next(pair for pair in itertools.pairwise(plans) if pair[0]["rho"] == hexed(1.0))
     assert after["baseline_returns"] == before["baseline_returns"]
-    after["baseline_returns"] = [after["baseline_returns"][0] + 1, after["baseline_returns"][1] + 2**20]
+    after["baseline_returns"] = [
+        after["baseline_returns"][0] + 1,
+        after["baseline_returns"][1] + 2**20,
+    ]
     (_, found), *_ = verifier.verify(chain(records)).refusals
     assert found == "baseline_returns: of other episodes"

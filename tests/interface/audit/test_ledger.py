@@ -1,4 +1,6 @@
-"""Ledgers: what is written, when, and how it goes on after a stop. What a stranger makes of them: test_verifier.py."""
+"""Ledgers: what is written, when, and how it goes on after a stop. What a stranger makes of
+them: test_verifier.py.
+"""
 
 import hashlib
 import json
@@ -36,12 +38,18 @@ def counts_of(lines, world):
 
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix, sf.StepNoMix])
 def test_every_plan_is_written_and_the_run_is_the_same(kind, tmp_path):
-    """To the last bit; and the ledger holds the counts, values and policies of plans made by hand from those counts."""
+    """To the last bit; and the ledger holds the counts, values and policies of plans made by
+    hand from those counts.
+    """
     world, agent = trap(kind)
     run = sf.simulate(world, agent, 1500, seed=3, ledger=tmp_path / "a.ledger")
     alone = sf.simulate(world, agent, 1500, seed=3)
     assert run.counts == alone.counts
-    assert (run.regret, run.violations, run.sources) == (alone.regret, alone.violations, alone.sources)
+    assert (run.regret, run.violations, run.sources) == (
+        alone.regret,
+        alone.violations,
+        alone.sources,
+    )
     first, *plans, last = records(tmp_path / "a.ledger")
     assert (first["kind"], first["agent"], last["kind"]) == ("ledger", kind.__name__, "end")
     assert (last["plans"], last["episodes"]) == (len(plans), 1500)
@@ -52,18 +60,28 @@ def test_every_plan_is_written_and_the_run_is_the_same(kind, tmp_path):
             for place, more in earlier["returns"]:
                 places[place] += more
         by_hand = {"baseline_returns": line["baseline_returns"], "returns_of": agent.fingerprint}
-        counts = sf.Counts(n.reshape(world.H, world.S, world.A, world.S), problem=world.problem, **by_hand)
+        counts = sf.Counts(
+            n.reshape(world.H, world.S, world.A, world.S), problem=world.problem, **by_hand
+        )
         counts.hold_returns(places, agent.return_range)
         plan = agent.plan(counts)
         assert line["candidates"] == [value.hex() for value in plan.candidates.tolist()]
-        assert (line["h"], float.fromhex(line["rho"]), line["safety"]) == (plan.h, plan.rho, plan.safety)
+        assert (line["h"], float.fromhex(line["rho"]), line["safety"]) == (
+            plan.h,
+            plan.rho,
+            plan.safety,
+        )
         assert line["episodes"] == n.sum() // world.H
         if isinstance(plan.policy, np.ndarray):
-            assert [float.fromhex(x) for x in np.ravel(line["policy"])] == plan.policy.ravel().tolist()
+            assert [
+                float.fromhex(x) for x in np.ravel(line["policy"])
+            ] == plan.policy.ravel().tolist()
 
 
 def test_the_chain_is_what_the_page_says(tmp_path):
-    """docs/ledger.md, by hand: SHA-256 of the digest before and the canonical line without its own."""
+    """docs/ledger.md, by hand: SHA-256 of the digest before and the canonical line without its
+    own.
+    """
     world, agent = trap()
     sf.simulate(world, agent, 50, seed=0, ledger=tmp_path / "a.ledger")
     before = "0" * 64
@@ -108,13 +126,20 @@ def test_one_plan_asked_for_twice_is_written_once(tmp_path):
         counts.add(sf.Episode([0, 1, 1], [0, 0]))
         book.write(agent.plan(counts))
         assert repr(book).endswith("2 plans)")
-    assert [line["kind"] for line in records(tmp_path / "a.ledger")] == ["ledger", "plan", "plan", "end"]
+    assert [line["kind"] for line in records(tmp_path / "a.ledger")] == [
+        "ledger",
+        "plan",
+        "plan",
+        "end",
+    ]
 
 
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
 @pytest.mark.parametrize("returns", [None, sf.Returns()])
 def test_returns_that_are_no_evidence_are_not_written(kind, returns, tmp_path):
-    """An agent without returns, from counts that hold them spread; and one to which they are evidence."""
+    """An agent without returns, from counts that hold them spread; and one to which they are
+    evidence.
+    """
     world, with_returns = trap(kind, returns=sf.Returns())
     counts = sf.simulate(world, with_returns, 100, seed=0).counts
     assert counts.spread_episodes
@@ -151,7 +176,9 @@ def test_an_empty_log_is_no_log(tmp_path):
 
 def live(path, tmp_path, episodes=60, **settings):
     _, agent = trap()
-    return sf.learn("Trap-v0", agent, episodes, seed=5, ledger=path, save=tmp_path / "run.npz", **settings)
+    return sf.learn(
+        "Trap-v0", agent, episodes, seed=5, ledger=path, save=tmp_path / "run.npz", **settings
+    )
 
 
 class Stop(Exception):
@@ -161,7 +188,9 @@ class Stop(Exception):
 @pytest.mark.parametrize("at", [1, 7, 33])
 @pytest.mark.parametrize("cut", [0, 40])
 def test_a_live_run_goes_on_with_the_same_ledger(at, cut, tmp_path, monkeypatch):
-    """Killed in the middle, with a record cut off or not, and gone on: the same bytes as without the stop."""
+    """Killed in the middle, with a record cut off or not, and gone on: the same bytes as without
+    the stop.
+    """
     live(tmp_path / "whole.account", tmp_path)
     (tmp_path / "run.npz").unlink()
     played, end = [], sf.Learner.end
@@ -210,7 +239,9 @@ def test_the_command_writes_and_checks(tmp_path):
     checked = CliRunner().invoke(app, ["certify", path])
     assert checked.exit_code == 0, checked.output
     assert "ACCEPTED" in checked.output
-    both = CliRunner().invoke(app, ["try", "trap", "--agent", "stepmix", "--agent", "epsmix", "--ledger", path])
+    both = CliRunner().invoke(
+        app, ["try", "trap", "--agent", "stepmix", "--agent", "epsmix", "--ledger", path]
+    )
     assert isinstance(both.exception, sf.InvalidSetting)
 
 

@@ -1,9 +1,9 @@
-"""No promise without the status of its premise: how well it is known that the baseline is above the floor stands beside
-every promise.
+"""No promise without the status of its premise: how well it is known that the baseline is above the
+floor stands beside every promise.
 
-Certified by data, asserted by the user, unknown, or none needed. What promises nothing (NOT CERTIFIED, no floor, a
-premise that is known to be false) has no such status. Each agent of the registry is here, with every setting that the
-status depends on.
+Certified by data, asserted by the user, unknown, or none needed. What promises nothing (NOT
+CERTIFIED, no floor, a premise that is known to be false) has no such status. Each agent of the
+registry is here, with every setting that the status depends on.
 """
 
 import html
@@ -21,23 +21,31 @@ from surefoot.cli.main import app
 from surefoot.cli.tables import print_runs, rows
 
 GRADES = ("certified by data", "asserted by the user", "unknown", "none needed")
-GIVEN = "trusted, given the baseline's value"  # a promise that holds only if the baseline is worth what was given
+# a promise that holds only if the baseline is worth what was given
+GIVEN = "trusted, given the baseline's value"
 WORD = rf"(?:certified|{GIVEN} of \S+,|{GIVEN},)"
 PROMISE = re.compile(
-    rf"{WORD} at delta = \S+ for [^;]+; baseline (above the floor|within the budget): ({'|'.join(GRADES)})"
+    rf"{WORD} at delta = \S+ for [^;]+; baseline (above the floor|within the budget): "
+    rf"({'|'.join(GRADES)})"
 )
-# Where true values are shown: that the premise is true stands first, then what the agent knew of it.
+# Where true values are shown: that the premise is true stands first, then what the agent knew of
+# it.
 BESIDE_TRUTH = re.compile(
-    rf"{WORD} at delta = \S+ for [^;]+; baseline (above the floor|within the budget): true in this world, "
+    rf"{WORD} at delta = \S+ for [^;]+; baseline (above the floor|within the budget): true in "
+    rf"this world, "
     r"(certified by data|given to the agent|unknown to the agent)"
 )
 BESIDE = {"unknown": "unknown to the agent", "asserted by the user": "given to the agent"}
-LINE = re.compile(rf"^Baseline (above the floor|within the budget): ({'|'.join(GRADES)})\.$", re.MULTILINE)
+LINE = re.compile(
+    rf"^Baseline (above the floor|within the budget): ({'|'.join(GRADES)})\.$", re.MULTILINE
+)
 NOTHING = ("NOT CERTIFIED", "no floor promised", "no promise: ", "no promise for this floor")
 
 WORLD = sf.random_mdp(S=5, A=5, H=3, seed=1)
 BASELINE = sf.boltzmann(sf.solve(WORLD).Q, eta=10.0)
-VALUE = float(sf.policy_value(WORLD, BASELINE)[0, 0])  # 2.59; of it the known rewards alone prove 2.43 (KL)
+VALUE = float(
+    sf.policy_value(WORLD, BASELINE)[0, 0]
+)  # 2.59; of it the known rewards alone prove 2.43 (KL)
 HIGH, LOW = 2.55, 2.0
 
 
@@ -54,47 +62,110 @@ def given_value(kind, floor, **settings):
 
 
 def with_costs(kind, budget):
-    return build(kind, None, cost=np.full((3, 5, 5), 0.5), budget=budget, baseline_cost=1.5, episodes=1000)
+    return build(
+        kind, None, cost=np.full((3, 5, 5), 0.5), budget=budget, baseline_cost=1.5, episodes=1000
+    )
 
 
 MIXERS = (sf.StepMix, sf.EpsMix, sf.StepNoMix)
 LP_AGENTS = (sf.DOPE, sf.OptPessLP)
 SUMS = (sf.BudgetExploration, sf.ConservativeUCBVI)
-# Every agent, its settings, the status in its promise (None: it promises nothing), and in its plan without data.
+# Every agent, its settings, the status in its promise (None: it promises nothing), and in its plan
+# without data.
 CASES = [
     *((kind, "plain", lambda kind: build(kind, HIGH), "unknown", "unknown") for kind in MIXERS),
-    *((kind, "low floor", lambda kind: build(kind, LOW), "unknown", "certified by data") for kind in MIXERS),
-    *((kind, "paper", lambda kind: kind.paper(WORLD.problem, BASELINE, LOW), "unknown", "unknown") for kind in MIXERS),
-    *((kind, "floor of 0", lambda kind: build(kind, 0.0), "none needed", "none needed") for kind in MIXERS),
-    *((kind, "relative", lambda kind: build(kind, sf.Relative(0.1)), "none needed", "none needed") for kind in MIXERS),
     *(
-        (kind, "certificate", lambda kind: build(kind, HIGH, certificate=certificate(2.56)), *["certified by data"] * 2)
+        (kind, "low floor", lambda kind: build(kind, LOW), "unknown", "certified by data")
         for kind in MIXERS
     ),
     *(
-        (kind, "weak certificate", lambda kind: build(kind, HIGH, certificate=certificate(2.5)), *["unknown"] * 2)
+        (kind, "paper", lambda kind: kind.paper(WORLD.problem, BASELINE, LOW), "unknown", "unknown")
         for kind in MIXERS
     ),
-    *((kind, "scaled", lambda kind: build(kind, LOW, bounds=sf.KL(scale=0.1)), None, None) for kind in MIXERS),
     *(
-        (kind, "given", lambda kind: given_value(kind, LOW), "asserted by the user", "asserted by the user")
+        (kind, "floor of 0", lambda kind: build(kind, 0.0), "none needed", "none needed")
+        for kind in MIXERS
+    ),
+    *(
+        (kind, "relative", lambda kind: build(kind, sf.Relative(0.1)), "none needed", "none needed")
+        for kind in MIXERS
+    ),
+    *(
+        (
+            kind,
+            "certificate",
+            lambda kind: build(kind, HIGH, certificate=certificate(2.56)),
+            *["certified by data"] * 2,
+        )
+        for kind in MIXERS
+    ),
+    *(
+        (
+            kind,
+            "weak certificate",
+            lambda kind: build(kind, HIGH, certificate=certificate(2.5)),
+            *["unknown"] * 2,
+        )
+        for kind in MIXERS
+    ),
+    *(
+        (kind, "scaled", lambda kind: build(kind, LOW, bounds=sf.KL(scale=0.1)), None, None)
+        for kind in MIXERS
+    ),
+    *(
+        (
+            kind,
+            "given",
+            lambda kind: given_value(kind, LOW),
+            "asserted by the user",
+            "asserted by the user",
+        )
         for kind in LP_AGENTS
     ),
-    *((kind, "floor of 0", lambda kind: given_value(kind, 0.0), "none needed", "none needed") for kind in LP_AGENTS),
     *(
-        (kind, "costs", lambda kind: with_costs(kind, 2.0), "asserted by the user", "asserted by the user")
+        (kind, "floor of 0", lambda kind: given_value(kind, 0.0), "none needed", "none needed")
         for kind in LP_AGENTS
     ),
-    *((kind, "any cost", lambda kind: with_costs(kind, 3.0), "none needed", "none needed") for kind in LP_AGENTS),
-    *((kind, "scaled", lambda kind: given_value(kind, LOW, scale=0.5), None, None) for kind in LP_AGENTS),
+    *(
+        (
+            kind,
+            "costs",
+            lambda kind: with_costs(kind, 2.0),
+            "asserted by the user",
+            "asserted by the user",
+        )
+        for kind in LP_AGENTS
+    ),
+    *(
+        (kind, "any cost", lambda kind: with_costs(kind, 3.0), "none needed", "none needed")
+        for kind in LP_AGENTS
+    ),
+    *(
+        (kind, "scaled", lambda kind: given_value(kind, LOW, scale=0.5), None, None)
+        for kind in LP_AGENTS
+    ),
     *((kind, "plain", lambda kind: build(kind, HIGH), "unknown", "unknown") for kind in SUMS),
-    *((kind, "low floor", lambda kind: build(kind, LOW), "unknown", "certified by data") for kind in SUMS),
     *(
-        (kind, "given", lambda kind: build(kind, HIGH, baseline_value=VALUE), *["asserted by the user"] * 2)
+        (kind, "low floor", lambda kind: build(kind, LOW), "unknown", "certified by data")
         for kind in SUMS
     ),
-    *((kind, "floor of 0", lambda kind: build(kind, 0.0), "none needed", "none needed") for kind in SUMS),
-    *((kind, "scaled", lambda kind: build(kind, LOW, bounds=sf.KL(scale=0.1)), None, None) for kind in SUMS),
+    *(
+        (
+            kind,
+            "given",
+            lambda kind: build(kind, HIGH, baseline_value=VALUE),
+            *["asserted by the user"] * 2,
+        )
+        for kind in SUMS
+    ),
+    *(
+        (kind, "floor of 0", lambda kind: build(kind, 0.0), "none needed", "none needed")
+        for kind in SUMS
+    ),
+    *(
+        (kind, "scaled", lambda kind: build(kind, LOW, bounds=sf.KL(scale=0.1)), None, None)
+        for kind in SUMS
+    ),
     (
         sf.ConservativeUCBVI,
         "UCBVI inside",
@@ -121,12 +192,20 @@ CASES = [
         "none needed",
         "none needed",
     ),
-    (sf.RewardFreeSafeRL, "scaled", lambda kind: build(kind, HIGH, baseline_value=VALUE, scale=0.1), None, None),
+    (
+        sf.RewardFreeSafeRL,
+        "scaled",
+        lambda kind: build(kind, HIGH, baseline_value=VALUE, scale=0.1),
+        None,
+        None,
+    ),
 ]
 
 
 def graded(text):
-    """The status in a promise; None in what promises nothing. Anything else is a promise without a premise."""
+    """The status in a promise; None in what promises nothing. Anything else is a promise without
+    a premise.
+    """
     found = PROMISE.fullmatch(text)
     if found is None:
         assert text.startswith(NOTHING), text
@@ -170,24 +249,35 @@ class TestEveryAgent:
         print_runs([run])
         printed = " ".join(capsys.readouterr().out.split())
         assert f"{run.agent}: {run.promise_in_words}." in printed
-        if promised not in (None, "none needed"):  # a table with true values says that the premise is true, too
+        if promised not in (
+            None,
+            "none needed",
+        ):  # a table with true values says that the premise is true, too
             assert BESIDE_TRUTH.search(printed)[2] == BESIDE.get(promised, promised)
 
     def test_what_rests_on_a_given_value_is_trusted_everywhere(self, kind, make, promised, planned):
-        """Promise and run use the same words. Control: the same agents without a value that matters are certified, and
-        DOPE and OptPess-LP, whose safety does not rest on it."""
+        """Promise and run use the same words. Control: the same agents without a value that matters
+        are certified, and DOPE and OptPess-LP, whose safety does not rest on it.
+        """
         agent = make(kind)
         promise, given = agent.promise, agent.asserted
         rests_on_it = promised == "asserted by the user" and kind not in LP_AGENTS
-        assert (promise.trusted, promise.certified) == (rests_on_it, promised is not None and not rests_on_it)
-        assert str(promise).startswith(f"{GIVEN} of {given:g}, at delta" if rests_on_it else ("certified", *NOTHING))
+        assert (promise.trusted, promise.certified) == (
+            rests_on_it,
+            promised is not None and not rests_on_it,
+        )
+        assert str(promise).startswith(
+            f"{GIVEN} of {given:g}, at delta" if rests_on_it else ("certified", *NOTHING)
+        )
         if rests_on_it:
             assert f"{GIVEN} of {given:g}, at delta" in str(sf.simulate(WORLD, agent, 3, seed=0))
 
     def test_its_plan_says_it_where_it_promises(self, kind, make, promised, planned):
         plan = make(kind).plan(sf.Counts.zeros(WORLD.problem))
         found = LINE.findall(plan.explain())
-        assert [premise_status for _, premise_status in found] == ([] if planned is None else [planned])
+        assert [premise_status for _, premise_status in found] == (
+            [] if planned is None else [planned]
+        )
         if plan.safety == "NOT CERTIFIED" and plan.grounds is not None:
             text = plan.explain()
             assert "NOT CERTIFIED" in text
@@ -213,7 +303,9 @@ def test_data_certify_the_baseline(counts_of):
 
 
 def test_returns_certify_it():
-    """One coin a step is too little for the model; 400 whole baseline episodes are enough for their returns."""
+    """One coin a step is too little for the model; 400 whole baseline episodes are enough for
+    their returns.
+    """
     lake = sf.from_gymnasium("FrozenLake-v1", horizon=50).with_support()
     baseline = 0.8 * sf.solve(lake).policy + 0.2 / lake.A
     agent = sf.EpsMix(lake.problem, baseline, floor=0.13, delta=0.1, pooled=True)
@@ -224,9 +316,10 @@ def test_returns_certify_it():
 
 
 def test_a_rival_proves_its_baseline_while_it_plays_it():
-    """OptPess-LP plays the baseline until it is proved with some slack. From no visits to many: asserted, then
-    certified by data, though it is still the baseline that is played; of other policies the baseline's cost is not
-    computed."""
+    """OptPess-LP plays the baseline until it is proved with some slack. From no visits to many:
+    asserted, then certified by data, though it is still the baseline that is played; of other
+    policies the baseline's cost is not computed.
+    """
     world = sf.TabularMDP(np.ones((1, 2, 1)), np.array([[0.9, 0.91]]), H=2)
     baseline = np.full((2, 1, 2), 0.5)
     agent = sf.OptPessLP(world.problem, baseline, 1.7, baseline_value=1.81, episodes=10**9)
@@ -274,9 +367,15 @@ def test_try_prints_it():
     agents = [word for name in names for word in ("--agent", name)]
     table = json.loads(surefoot("try", "trap", *agents, "--episodes", 60, "--json"))
     found = {row["agent"]: row["promise"] for row in table["rows"]}
-    assert set(found) == {"baseline alone", sf.BPIUCBVI.name, *(sf.AGENTS[name].name for name in names)}
+    assert set(found) == {
+        "baseline alone",
+        sf.BPIUCBVI.name,
+        *(sf.AGENTS[name].name for name in names),
+    }
     printed = promises_in(surefoot("try", "trap", *agents, "--episodes", 60))
-    assert {BESIDE_TRUTH.match(words)[0] for words in printed} == {found[sf.AGENTS[name].name] for name in names}
+    assert {BESIDE_TRUTH.match(words)[0] for words in printed} == {
+        found[sf.AGENTS[name].name] for name in names
+    }
     given = [name for name in names if found[sf.AGENTS[name].name].startswith(GIVEN)]
     assert given == ["conservative-ucbvi", "reward-free-safe"]
 
@@ -293,7 +392,9 @@ def test_demo_prints_it_and_writes_it_on_the_figure(tmp_path):
 
 def promises_of_svg(text):
     """The words of a figure: matplotlib writes them as comments beside their outlines."""
-    return " ".join(re.findall(r"<!-- (.*?) -->", text)) + " ".join(re.findall(r"<text[^>]*>(.*?)</text>", text))
+    return " ".join(re.findall(r"<!-- (.*?) -->", text)) + " ".join(
+        re.findall(r"<text[^>]*>(.*?)</text>", text)
+    )
 
 
 STUDY = """

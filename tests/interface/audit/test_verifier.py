@@ -1,7 +1,8 @@
-"""The verifier of ledgers: it accepts what agents write, and refuses every changed byte and every false claim.
+"""The verifier of ledgers: it accepts what agents write, and refuses every changed byte and every
+false claim.
 
-Ledgers are made by `simulate(..., ledger=)`; the verifier shares no code with it. Forgeries recompute the digests, as
-somebody could who wants to be believed.
+Ledgers are made by `simulate(..., ledger=)`; the verifier shares no code with it. Forgeries
+recompute the digests, as somebody could who wants to be believed.
 """
 
 import ast
@@ -72,10 +73,18 @@ def test_a_copy_runs_on_a_machine_without_surefoot(tmp_path):
     said = run_alone(copied, half)
     assert said.returncode == 0 and "open: still being written" in said.stdout
     said = run_alone(copied, bad)
-    assert said.returncode == 3 and "REFUSED: record 1: " in said.stdout and "ACCEPTED" not in said.stdout
+    assert (
+        said.returncode == 3
+        and "REFUSED: record 1: " in said.stdout
+        and "ACCEPTED" not in said.stdout
+    )
     for arguments in ((), (good, bad)):
         said = run_alone(copied, *arguments)
-        assert (said.returncode, said.stdout, said.stderr) == (2, "", "usage: python verifier.py FILE\n")
+        assert (said.returncode, said.stdout, said.stderr) == (
+            2,
+            "",
+            "usage: python verifier.py FILE\n",
+        )
     for missing in (tmp_path / "nothing", tmp_path):
         said = run_alone(copied, missing)
         assert (said.returncode, said.stdout, said.stderr.count("\n")) == (2, "", 1)
@@ -83,13 +92,17 @@ def test_a_copy_runs_on_a_machine_without_surefoot(tmp_path):
 
 
 def test_a_terminal_shows_how_far_it_is(tmp_path):
-    """One line that is written again and wiped out at the end; nothing where standard error is no terminal."""
+    """One line that is written again and wiped out at the end; nothing where standard error is
+    no terminal.
+    """
     path = tmp_path / "ledger"
     path.write_bytes(b"".join(ledger("tiny")))
     controller, terminal = pty.openpty()
     try:
         command = [sys.executable, "-I", "-S", str(SOURCE), str(path)]
-        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=terminal, text=True, timeout=60, check=False)
+        run = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=terminal, text=True, timeout=60, check=False
+        )
         shown = os.read(controller, 10_000).decode()
     finally:
         os.close(terminal)
@@ -110,7 +123,10 @@ def chain(records):
         body = {key: value for key, value in record.items() if key != "digest"}
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
         before = hashlib.sha256((before + text).encode()).hexdigest()
-        lines.append(json.dumps({**body, "digest": before}, sort_keys=True, separators=(",", ":")).encode() + b"\n")
+        lines.append(
+            json.dumps({**body, "digest": before}, sort_keys=True, separators=(",", ":")).encode()
+            + b"\n"
+        )
     return lines
 
 
@@ -122,23 +138,39 @@ def settings_of(name):
     rng = np.random.default_rng(7)
     H, S, A = 3, 3, 2
     still = () if "pooled" in words else (H,)
-    usual = np.array([[0.1, 0.3, 0.6], [0.8, 0.1, 0.1]])  # the second action tempts an optimist, and disappoints
+    usual = np.array(
+        [[0.1, 0.3, 0.6], [0.8, 0.1, 0.1]]
+    )  # the second action tempts an optimist, and disappoints
     P = 0.9 * usual + 0.1 * rng.dirichlet(np.ones(S), size=(*still, S, A))
-    r = np.broadcast_to([[0.2, 0.2], [0.2, 0.2], [0.9, 0.9]], (*still, S, A)) + 0.02 * rng.random((*still, S, A))
+    r = np.broadcast_to([[0.2, 0.2], [0.2, 0.2], [0.9, 0.9]], (*still, S, A)) + 0.02 * rng.random(
+        (*still, S, A)
+    )
     if "mask" in words:
         P[..., 0, 0, :], P[..., 1, 1, :] = [0.0, 1.0, 0.0], [0.0, 0.25, 0.75]
     known = {"H": H} if "pooled" in words else {}
     known |= {"start": [0.5, 0.3, 0.2]} if "starts" in words else {}
-    rewards = {"r_next": 0.8 * r[..., None] + 0.2 * rng.random((*still, S, A, S))} if "next" in words else {"r": r}
+    rewards = (
+        {"r_next": 0.8 * r[..., None] + 0.2 * rng.random((*still, S, A, S))}
+        if "next" in words
+        else {"r": r}
+    )
     known |= {"units": sf.Units(0.1, 4.2)} if "units" in words else {}
-    world = sf.TabularMDP(P, **{name: sf.Rescaled(table) for name, table in rewards.items()}, **known)
+    world = sf.TabularMDP(
+        P, **{name: sf.Rescaled(table) for name, table in rewards.items()}, **known
+    )
     scale = world.problem.units.scale
     world = world.with_support() if "mask" in words else world
     baseline = np.broadcast_to([0.96875, 0.03125], (H, S, A))
     value = float(sf.policy_value(world, baseline)[0] @ np.asarray(world.problem.start))
     problem = world.problem.forget(rewards="unknown" in words, start="nostart" in words)
     bounds = sf.Bernstein() if "paper" in words else sf.KL(full_support="supports" not in words)
-    more = {"pooled": "pooled" in words, "bounds": bounds, "delta": 0.2, "replan": BLOCKS, "returns": None}
+    more = {
+        "pooled": "pooled" in words,
+        "bounds": bounds,
+        "delta": 0.2,
+        "replan": BLOCKS,
+        "returns": None,
+    }
     floor, episodes = value - 0.25 * scale, 3000
     if "paper" in words:
         floor, episodes = value - 0.5, 20_000_000
@@ -174,7 +206,9 @@ def ledger(name):
             counts = sf.simulate(world, agent, 200, seed=5).counts
             sf.simulate(world, agent, episodes, seed=1, counts=counts, ledger=path)
         elif name == TINY:
-            world = sf.TabularMDP(np.full((1, 2, 2, 2), 0.5), np.array([[[0.5, 0.75], [0.25, 1.0]]]))
+            world = sf.TabularMDP(
+                np.full((1, 2, 2, 2), 0.5), np.array([[[0.5, 0.75], [0.25, 1.0]]])
+            )
             baseline = np.array([[[0.5, 0.5], [0.5, 0.5]]])
             agent = sf.StepMix(world.problem, baseline, 0.6, delta=0.1, replan=BLOCKS)
             sf.simulate(world, agent, 2, seed=0, ledger=path)
@@ -192,18 +226,25 @@ def verdict_of(name):
 
 CASES = """
 step | eps | nomix | step pooled | eps pooled | nomix pooled | nomix mask
-step mask | step mask pooled returns | step next | eps next mask returns | step starts | eps nostart | step unknown
-eps unknown nostart pooled | step unknown pooled returns | step returns | eps returns | step relative | eps relative
-nomix relative | step relative returns | eps relative unknown nostart pooled | step relative units | step units
+step mask | step mask pooled returns | step next | eps next mask returns | step starts | eps nostart
+step unknown | eps unknown nostart pooled | step unknown pooled returns | step returns | eps returns
+step relative | eps relative | nomix relative | step relative returns
+eps relative unknown nostart pooled | step relative units | step units
 step certificate | eps certificate | nomix certificate | step thompson | eps thompson
 step paper | eps paper pooled | nomix paper | step paper relative pooled | eps paper returns
 eps relative returns | eps relative unknown returns
 step below returns | eps below units | eps below returns unknown
 step supports | step supports unknown
 eps supports mask pooled | eps supports unknown nostart pooled | nomix supports relative
-warm step | warm step returns | warm eps returns | warm eps relative returns | warm eps unknown nostart pooled
+warm step | warm step returns | warm eps returns | warm eps relative returns
+warm eps unknown nostart pooled
 """
-CASES = [" ".join(case.split()) for line in CASES.splitlines() for case in line.split("|") if case.strip()]
+CASES = [
+    " ".join(case.split())
+    for line in CASES.splitlines()
+    for case in line.split("|")
+    if case.strip()
+]
 
 
 def words_of(lines, key):
@@ -253,7 +294,9 @@ def test_a_larger_world_by_growth():
     baseline = sf.boltzmann(sf.solve(world).Q, eta=10.0)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger"
-        sf.simulate(world, sf.StepMix(world.problem, baseline, 2.5, delta=0.1), 1000, seed=0, ledger=path)
+        sf.simulate(
+            world, sf.StepMix(world.problem, baseline, 2.5, delta=0.1), 1000, seed=0, ledger=path
+        )
         before = time.process_time()
         with path.open("rb") as stream:
             verdict = verifier.verify(stream)
@@ -355,14 +398,18 @@ def each(*cases):
     return enrol
 
 
-@each("step", "eps", "nomix", "step pooled", "step mask", "step next", "step starts", "step unknown")
+@each(
+    "step", "eps", "nomix", "step pooled", "step mask", "step next", "step starts", "step unknown"
+)
 @each("step supports", "eps supports mask pooled")
 def the_boldest_lower_value_up(records):
     for record in records[1:-1]:
         record["candidates"][0] = more(record["candidates"][0], 2e-11)
 
 
-@each("step", "eps nostart", "step paper", "eps paper pooled", "step unknown", "step supports unknown")
+@each(
+    "step", "eps nostart", "step paper", "eps paper pooled", "step unknown", "step supports unknown"
+)
 def the_lower_value_of_the_last_plan_up(records):
     plan = records[-2]
     plan["candidates"] = [more(x, 2e-11) for x in plan["candidates"]]
@@ -406,12 +453,18 @@ def rho_up_and_the_policy_with_it(records):
 @each("step", "nomix", "step paper")
 def the_policy_moved(records):
     row = records[-2]["policy"][0][0]
-    row[0], row[1] = (hexed(x) for x in ((0.5, 0.5) if float.fromhex(row[0]) != 0.5 else (0.25, 0.75)))
+    row[0], row[1] = (
+        hexed(x) for x in ((0.5, 0.5) if float.fromhex(row[0]) != 0.5 else (0.25, 0.75))
+    )
 
 
 @each("step", "nomix")
 def the_policy_of_another_step(records):
-    plan = records[a_mixture(records)] if "mixture" in words_of(chain(records), "source") else records[-2]
+    plan = (
+        records[a_mixture(records)]
+        if "mixture" in words_of(chain(records), "source")
+        else records[-2]
+    )
     plan["policy"] = plan["policy"][::-1]
 
 
@@ -422,7 +475,9 @@ def bolder_than_certified(records):
     plan |= {"h": 0, "rho": hexed(1), "source": "optimistic", "safety": "certified"}
     if plan["policy"]:
         A = records[0]["A"]
-        plan["policy"] = [[[hexed(x) for x in np.eye(A)[a]] for a in row] for row in plan["explorer"]]
+        plan["policy"] = [
+            [[hexed(x) for x in np.eye(A)[a]] for a in row] for row in plan["explorer"]
+        ]
 
 
 @each("step", "eps", "nomix", "step paper")
@@ -517,7 +572,10 @@ def another_zero_by_units(records):
 @each("step relative units")
 def rewards_below_zero_to_the_user(records):
     low = float.fromhex(records[0]["units"]["low"])
-    records[0]["units"] |= {"low": hexed(low - 4.0), "high": more(records[0]["units"]["high"], -4.0)}
+    records[0]["units"] |= {
+        "low": hexed(low - 4.0),
+        "high": more(records[0]["units"]["high"], -4.0),
+    }
     records[0]["relative"]["offset"] = hexed(3 * (low - 4.0) / 4.1)
 
 
@@ -621,7 +679,9 @@ def nothing_lost_by_rounding(records):
 @each("step", "step paper")
 def a_reward_lowered(records):
     """Then the values claimed are too high."""
-    records[0]["rewards"] = [[hexed(0.9 * float.fromhex(x)) for x in row] for row in records[0]["rewards"]]
+    records[0]["rewards"] = [
+        [hexed(0.9 * float.fromhex(x)) for x in row] for row in records[0]["rewards"]
+    ]
 
 
 @each("step")
@@ -637,7 +697,9 @@ def an_unknown_reward_called_known(records):
 @each("step next")
 def a_reward_by_next_state_lowered(records):
     table = records[0]["rewards_by_next"]
-    records[0]["rewards_by_next"] = [[[hexed(0.9 * float.fromhex(x)) for x in p] for p in row] for row in table]
+    records[0]["rewards_by_next"] = [
+        [[hexed(0.9 * float.fromhex(x)) for x in p] for p in row] for row in table
+    ]
 
 
 @each("step")
@@ -841,7 +903,9 @@ def numbers_written_otherwise(records):
 
 @each("step", "eps")
 def unknown_rewards_that_lower_the_number_of_events(records):
-    """A negative entry would be "unknown", and make the sum of events smaller: delta is not spent."""
+    """A negative entry would be "unknown", and make the sum of events smaller: delta is not
+    spent.
+    """
     head = records[0]
     pairs = head["S"] * head["A"]
     row = [0] * pairs
@@ -862,12 +926,20 @@ def a_certificate_without_a_mark(records):
 
 @each("step")
 def a_certificate_that_gives_delta_back(records):
-    records[0]["certificate"] = {"value": hexed(1.0), "delta": hexed(-0.1), "fingerprint": "0123456789abcdef"}
+    records[0]["certificate"] = {
+        "value": hexed(1.0),
+        "delta": hexed(-0.1),
+        "fingerprint": "0123456789abcdef",
+    }
 
 
 @each("step")
 def a_certificate_of_more_than_can_be(records):
-    records[0]["certificate"] = {"value": hexed(50.0), "delta": hexed(0.1), "fingerprint": "0123456789abcdef"}
+    records[0]["certificate"] = {
+        "value": hexed(50.0),
+        "delta": hexed(0.1),
+        "fingerprint": "0123456789abcdef",
+    }
 
 
 @each("step returns")
@@ -958,8 +1030,16 @@ def sums_of_rewards_beyond_their_visits(records):
 
 @each("step relative")
 def a_frozen_plan_called_certified(records):
-    assert records[1]["safety"] == "certified"  # of the baseline, too: it cannot break a relative floor
-    records[1] |= {"h": 3, "rho": hexed(0.0), "source": "baseline", "policy": records[0]["baseline"], "frozen": True}
+    assert (
+        records[1]["safety"] == "certified"
+    )  # of the baseline, too: it cannot break a relative floor
+    records[1] |= {
+        "h": 3,
+        "rho": hexed(0.0),
+        "source": "baseline",
+        "policy": records[0]["baseline"],
+        "frozen": True,
+    }
     records[1]["lower"] = records[1]["by_model"]
     records[-1]["plans"] = 1
     del records[2:-1]
@@ -1033,7 +1113,9 @@ def a_warm_ledger_that_does_not_flow(records):
 
 def highest_return(head):
     """In units of 2^-20."""
-    return round(2**20 * (float.fromhex(head["returns"]["lowest"]) + float.fromhex(head["returns"]["span"])))
+    return round(
+        2**20 * (float.fromhex(head["returns"]["lowest"]) + float.fromhex(head["returns"]["span"]))
+    )
 
 
 @each("warm step returns")
@@ -1048,8 +1130,14 @@ def a_return_of_an_episode_that_the_baseline_did_not_play(records):
 @each("warm step")
 def later_returns_that_were_earned_before_the_first_plan(records):
     """The highest there are, of as many episodes as the baseline played."""
-    played = next(number for number in range(2, len(records) - 1) if records[number - 1]["source"] == "baseline")
-    (n, total), (n_now, total_now) = (record["baseline_returns"] for record in records[played - 1 : played + 1])
+    played = next(
+        number
+        for number in range(2, len(records) - 1)
+        if records[number - 1]["source"] == "baseline"
+    )
+    (n, total), (n_now, total_now) = (
+        record["baseline_returns"] for record in records[played - 1 : played + 1]
+    )
     for record in records[played:-1]:
         record["baseline_returns"][1] += (n_now - n) * records[0]["H"] * 2**20 - (total_now - total)
 
@@ -1083,7 +1171,9 @@ def test_a_weaker_claim_is_still_true():
 
 
 def exact_mean(head, plan):
-    """(1 - rho) L(h) + rho L(h-1) of what a record claims, with what evidence says of the baseline in its place."""
+    """(1 - rho) L(h) + rho L(h-1) of what a record claims, with what evidence says of the
+    baseline in its place.
+    """
     by_evidence = [plan[key] for key in ("by_model", "by_returns") if plan[key] is not None]
     L = [Fraction(float.fromhex(x)) for x in plan["candidates"][:-1]]
     L.append(max(Fraction(float.fromhex(x)) for x in by_evidence))
@@ -1094,7 +1184,9 @@ def exact_mean(head, plan):
 
 @pytest.mark.parametrize("case", [case for case in CASES if "relative" in case.split()])
 def test_a_mixture_claims_no_more_than_the_exact_mean(case):
-    """Floats round about every second of these means up; the ledger claims it rounded down, by no more than 1e-15."""
+    """Floats round about every second of these means up; the ledger claims it rounded down, by
+    no more than 1e-15.
+    """
     head, *plans, _ = records_of(case)
     mixed = [plan for plan in plans if plan["source"] == "mixture"]
     assert mixed or case.startswith("nomix")
@@ -1114,7 +1206,9 @@ def test_what_leans_on_an_earlier_certificate_is_counted_apart():
 
 
 def test_what_was_searched_before_never_loosens_a_bound():
-    """A ball that many values were searched in, beside fresh ones. A control: a search that begins far out."""
+    """A ball that many values were searched in, beside fresh ones. A control: a search that
+    begins far out.
+    """
     rng, share = np.random.default_rng(3), Decimal(12)
     seen = {3: 1143, 0: 3, 4: 3, 1: 11}
 
@@ -1149,13 +1243,24 @@ def test_radius_and_worst_mean_are_on_the_safe_side_and_close():
 
     coin = verifier.Spread({0: Decimal(0), 1: Decimal(1)})
     with localcontext(verifier.DIGITS):
-        for n, k in ((1, 1), (2, 1), (40, 3), (1000, 999), (10**6, 10**5), (10**9, 7 * 10**8), (10**12, 10**12)):
+        for n, k in (
+            (1, 1),
+            (2, 1),
+            (40, 3),
+            (1000, 999),
+            (10**6, 10**5),
+            (10**9, 7 * 10**8),
+            (10**12, 10**12),
+        ):
             seen = {i: count for i, count in enumerate((n - k, k)) if count}
             eps = arb("7.3") - lgamma("1.0") + lgamma(n + arb("1.0"))
             for count in seen.values():
                 eps += count * (arb(count) / n).log() + lgamma("0.5") - lgamma(count + arb("0.5"))
             eps /= n
-            over = arb(str(verifier.log_factor([*map(Decimal, seen.values())], 2, True, share) / n)) - eps
+            over = (
+                arb(str(verifier.log_factor([*map(Decimal, seen.values())], 2, True, share) / n))
+                - eps
+            )
             assert over >= 0 and over < 1e-20
             found = arb(str(verifier.worst_mean(verifier.Ball(seen, 2, True, share, {}), coin)))
             low, high, p_hat = arb(0), arb(k) / n, arb(k) / n
@@ -1170,8 +1275,10 @@ def test_radius_and_worst_mean_are_on_the_safe_side_and_close():
 
 
 def test_the_radius_with_unknown_supports_is_on_the_safe_side_and_close():
-    """Up to 100,000 possible states, 1 to 10^9 visits: log m by the sum over k in balls of 60 digits. What is left out
-    makes the radius larger, by log(size) at most where all that was seen was seen once. Control: w_k left out."""
+    """Up to 100,000 possible states, 1 to 10^9 visits: log m by the sum over k in balls of 60
+    digits. What is left out makes the radius larger, by log(size) at most where all that was seen
+    was seen once. Control: w_k left out.
+    """
     flint.ctx.dps = 60
     arb, share = flint.arb, Decimal("7.3")
 
@@ -1205,12 +1312,16 @@ def test_the_radius_with_unknown_supports_is_on_the_safe_side_and_close():
             over = found - exact(n_i, size)
             assert over >= 0 and over < 1e-14
             assert size == 1 or found > exact(n_i, size, weighted=False) + 0.01
-        once = arb(str(verifier.log_factor([Decimal(1)] * 50, 2000, False, share))) - exact((1,) * 50, 2000)
+        once = arb(str(verifier.log_factor([Decimal(1)] * 50, 2000, False, share))) - exact(
+            (1,) * 50, 2000
+        )
         assert once > 0 and once < math.log(2000)
 
 
 def test_the_quick_logarithm_is_one():
-    """Within 1e-27, from 1e-9 to 1e30. Control: the logarithm of two digits, from which it starts, is not."""
+    """Within 1e-27, from 1e-9 to 1e30. Control: the logarithm of two digits, from which it
+    starts, is not.
+    """
     flint.ctx.dps = 60
     rng, far = random.Random(2), 0
     with localcontext(verifier.DIGITS):
@@ -1226,7 +1337,13 @@ def dual(n_i, V, share, t):
     """nu + exp(-eps) prod (V_i - nu)^{n_i/n} with nu = least - t, in balls of 60 digits."""
     arb = flint.arb
     values = {i: arb(str(x)) for i, x in V.items()}
-    n, size, alpha, least, t = sum(n_i.values()), len(V), arb("0.5"), arb(str(min(V.values()))), arb(t)
+    n, size, alpha, least, t = (
+        sum(n_i.values()),
+        len(V),
+        arb("0.5"),
+        arb(str(min(V.values()))),
+        arb(t),
+    )
     n_eps = arb(str(share)) - (size * alpha).lgamma() + (n + size * alpha).lgamma()
     exponent = arb(0)
     for i, count in n_i.items():
@@ -1240,13 +1357,21 @@ def random_balls(number):
     rng = random.Random(5)
     for _ in range(number):
         size = rng.randint(2, 7)
-        n_i = {i: int(10 ** rng.uniform(0, rng.choice((1, 3, 9)))) for i in range(size) if rng.random() < 0.7}
-        draws = [rng.choice((0.0, 1.0, rng.random(), 8 * rng.random(), 1e-9 * rng.random())) for _ in range(size)]
+        n_i = {
+            i: int(10 ** rng.uniform(0, rng.choice((1, 3, 9))))
+            for i in range(size)
+            if rng.random() < 0.7
+        }
+        draws = [
+            rng.choice((0.0, 1.0, rng.random(), 8 * rng.random(), 1e-9 * rng.random()))
+            for _ in range(size)
+        ]
         yield n_i or {0: 1}, dict(enumerate(map(Decimal, draws))), Decimal(rng.uniform(1, 20))
 
 
 def test_the_quick_worst_mean_is_at_most_the_exact_one():
-    """Thousands of balls: at most the bound of 60 digits with the same t, and close to the best of them.
+    """Thousands of balls: at most the bound of 60 digits with the same t, and close to the best of
+    them.
 
     Control: what floats guess, without what is taken off before it is proved, is often above.
     """
@@ -1276,7 +1401,9 @@ def printed(head, n_j, r, V):
     H, S, n = head.H, head.S, max(n_j.total(), 1)
     log_n = math.log(8 * (n_j.total() + 1)) + 1
     once, all_states = float(head.log_share) + log_n, float(head.log_share) + S * log_n
-    low, up = (sum(m * sign * float(V[j][k]) for j, m in n_j.items()) / n for k, sign in ((0, 1), (1, -1)))
+    low, up = (
+        sum(m * sign * float(V[j][k]) for j, m in n_j.items()) / n for k, sign in ((0, 1), (1, -1))
+    )
     variance = sum(m * (-float(V[j][1]) - up) ** 2 for j, m in n_j.items()) / n
     bonus = 3 * math.sqrt(variance * once / n)
     Q_up = r + bonus + 14 * H * H * all_states / n + (up - low) / H + up
@@ -1321,11 +1448,17 @@ JSON = st.recursive(
     | st.integers(-(2**70), 2**70)
     | st.floats()
     | st.text(max_size=8)
-    | st.sampled_from(["0x1.0p+0", "0x0.0p+0", "0x1p3000", "nan", "inf", "-0x1.0p+3", "1/S", "0x1.8p+1"]),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    | st.sampled_from(
+        ["0x1.0p+0", "0x0.0p+0", "0x1p3000", "nan", "inf", "-0x1.0p+3", "1/S", "0x1.8p+1"]
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
+    ),
     max_leaves=8,
 )
-QUIET = settings(max_examples=150, deadline=5000, derandomize=True, suppress_health_check=list(HealthCheck))
+QUIET = settings(
+    max_examples=150, deadline=5000, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 
 
 def places(x, at=()):
@@ -1340,7 +1473,9 @@ def places(x, at=()):
 @given(data=st.data())
 def test_no_structure_brings_it_down(data):
     """Any value anywhere, digests recomputed: a verdict, in time, and no exception."""
-    records = copy.deepcopy([*records_of(data.draw(st.sampled_from(["tiny", "step", "eps relative returns"])))][:4])
+    records = copy.deepcopy(
+        [*records_of(data.draw(st.sampled_from(["tiny", "step", "eps relative returns"])))][:4]
+    )
     number = data.draw(st.integers(0, len(records) - 1))
     *way, last = data.draw(st.sampled_from([at for at in places(records[number]) if at]))
     place = functools.reduce(lambda x, key: x[key], way, records[number])
@@ -1357,7 +1492,9 @@ def test_no_structure_brings_it_down(data):
 @given(data=st.data())
 def test_no_bytes_bring_it_down(data):
     known = st.sampled_from(ledger(TINY))
-    lines = data.draw(st.lists(st.binary(max_size=60) | known | JSON.map(repr).map(str.encode), max_size=5))
+    lines = data.draw(
+        st.lists(st.binary(max_size=60) | known | JSON.map(repr).map(str.encode), max_size=5)
+    )
     verdict = verifier.verify(lines)
     assert verdict.refusals or tuple(lines) == ledger(TINY)[: len(lines)]
 
@@ -1376,7 +1513,18 @@ def test_no_bytes_bring_it_down(data):
         b"\n",
         b" " * (2**26 + 1),
     ],
-    ids=["lists", "records", "digits", "infinite", "nan", "utf-16", "null", "nothing", "newline", "long"],
+    ids=[
+        "lists",
+        "records",
+        "digits",
+        "infinite",
+        "nan",
+        "utf-16",
+        "null",
+        "nothing",
+        "newline",
+        "long",
+    ],
 )
 def test_strange_lines_are_refused(line):
     assert verifier.verify([line]).refusals[0][0] == 1
@@ -1395,9 +1543,13 @@ def test_huge_counts_end(tmp_path):
 @pytest.mark.parametrize("scale", [1e-9, 1e-12, 1e-15])
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
 def test_an_honest_ledger_of_tiny_rewards_is_accepted(kind, scale, tmp_path):
-    """Without data a candidate is a sum of rewards, exactly. In 60 digits such floats were rounded down."""
+    """Without data a candidate is a sum of rewards, exactly. In 60 digits such floats were
+    rounded down.
+    """
     rng = np.random.default_rng(0)
     world = sf.TabularMDP(rng.dirichlet(np.ones(2), size=(1, 2, 2)), scale * rng.random((1, 2, 2)))
-    agent = kind(world.problem, sf.uniform(1, 2, 2), sf.Below(0.1 * scale), delta=0.2, replan=BLOCKS)
+    agent = kind(
+        world.problem, sf.uniform(1, 2, 2), sf.Below(0.1 * scale), delta=0.2, replan=BLOCKS
+    )
     sf.simulate(world, agent, 5, seed=0, ledger=tmp_path / "ledger", progress=False)
     assert sf.check_ledger(tmp_path / "ledger").refusals == []

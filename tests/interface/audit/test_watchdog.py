@@ -1,8 +1,9 @@
-"""The watchdog in an environment: it raises an alarm where a premise is false, says why, freezes the agent to its
-baseline, and is silent where all is well.
+"""The watchdog in an environment: it raises an alarm where a premise is false, says why, freezes
+the agent to its baseline, and is silent where all is well.
 
-Seeds are fixed, so no test here fails by chance. How often a watchdog errs is in statistical/test_watchdog.py; here a
-true promise is watched a few times, each with a chance of at most 0.01 + delta of an alarm when the seeds were chosen.
+Seeds are fixed, so no test here fails by chance. How often a watchdog errs is in
+statistical/test_watchdog.py; here a true promise is watched a few times, each with a chance of at
+most 0.01 + delta of an alarm when the seeds were chosen.
 """
 
 import json
@@ -25,7 +26,8 @@ class Stop(Exception):
 
 
 class Coin(gymnasium.Env):
-    """State 1 pays 1. Either action leads there with its probability `good`, from episode `changes` on with 0.1.
+    """State 1 pays 1. Either action leads there with its probability `good`, from episode `changes`
+    on with 0.1.
 
     `played` is where the episodes begin to be numbered; in episode `stops` the power fails.
     """
@@ -46,19 +48,30 @@ class Coin(gymnasium.Env):
         if self.k == self.stops:
             raise Stop
         reward = float(self.state)
-        self.state = int(self.np_random.random() < (0.1 if self.k >= self.changes else self.good[action]))
+        self.state = int(
+            self.np_random.random() < (0.1 if self.k >= self.changes else self.good[action])
+        )
         return self.state, reward, False, False, {}
 
 
 def problem(**settings):
-    told = {"rewards": np.array([[0, 0], [1, 1]]), "reward_range": (0, 1), "start": 0, "stationary": True}
+    told = {
+        "rewards": np.array([[0, 0], [1, 1]]),
+        "reward_range": (0, 1),
+        "start": 0,
+        "stationary": True,
+    }
     return sf.from_gymnasium(Coin(), horizon=H, **{**told, **settings})
 
 
 def agent(kind=sf.StepMix, floor=FLOOR, known=None, **settings):
-    """Uniform baseline; pooled counts, so that an agent leaves the baseline within some hundred episodes."""
+    """Uniform baseline; pooled counts, so that an agent leaves the baseline within some hundred
+    episodes.
+    """
     known = problem() if known is None else known
-    return kind(known, sf.embed_policy(known, np.full((2, 2), 0.5)), floor, **{"pooled": True, **settings})
+    return kind(
+        known, sf.embed_policy(known, np.full((2, 2), 0.5)), floor, **{"pooled": True, **settings}
+    )
 
 
 BELOW = {"good": (0.3, 0.3)}  # the baseline is worth 0.9
@@ -75,9 +88,11 @@ def learnt(env, watched=None, episodes=200, seed=0, alpha=0.01, **settings):
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix, sf.StepNoMix])
 @pytest.mark.parametrize("what", ["the baseline is below the floor", "the process changes"])
 def test_a_false_premise_raises_an_alarm_and_freezes(kind, what):
-    """From the alarm on the baseline alone is played; before it, in the world that changes, more was.
+    """From the alarm on the baseline alone is played; before it, in the world that changes, more
+    was.
 
-    The change comes late: an agent that knows little would go back to its baseline by itself, alarm or not.
+    The change comes late: an agent that knows little would go back to its baseline by itself, alarm
+    or not.
     """
     changes = what == "the process changes"
     learner = agent(kind, returns=sf.Returns())
@@ -140,23 +155,33 @@ def test_the_message_has_the_numbers_and_their_units():
     run = learnt(Paid(**BELOW), agent(known=known, floor=3.8))
     text, at = str(run.alarm), run.alarm.episodes
     mean = run.alarm.mean_return
-    assert text.startswith(f"ALARM after {at} episodes: the promise is not supported by what was observed.")
+    assert text.startswith(
+        f"ALARM after {at} episodes: the promise is not supported by what was observed."
+    )
     assert "The floor is 3.8 per episode" in text
     assert f"over {at} episodes the mean return was {mean:.6g}" in text
     assert "at most 0.01" in text
     for reason in ("the process has changed", "is not Markov", "the baseline is below the floor"):
         assert reason in text
     assert -4.0 < mean < 3.8
-    assert run.curve.mean[:at].mean() == pytest.approx(run.alarm.mean_return)  # observed, and of those episodes
+    assert run.curve.mean[:at].mean() == pytest.approx(
+        run.alarm.mean_return
+    )  # observed, and of those episodes
 
 
 def test_it_is_said_everywhere(capsys):
     """In the run, its label, its repr, the table for people and the rows for programs."""
     run = learnt(Coin(**BELOW))
-    label = f"not supported by what was observed (alarm after {run.alarm.episodes} episodes, alpha = 0.01): certified"
+    label = (
+        f"not supported by what was observed (alarm after {run.alarm.episodes} episodes, "
+        f"alpha "
+        "= 0.01): certified"
+    )
     assert str(run.promise).startswith(label)
     follow = 200 - run.alarm.episodes
-    assert repr(run).startswith(f"Run({run.alarm} {follow} episodes followed, on the baseline alone. StepMix, ")
+    assert repr(run).startswith(
+        f"Run({run.alarm} {follow} episodes followed, on the baseline alone. StepMix, "
+    )
     (row,) = rows([run])
     assert row["alarm"] == str(run.alarm)
     assert row["promise"] == str(run.promise)
@@ -171,7 +196,9 @@ def test_it_is_said_everywhere(capsys):
 
 def test_not_certified_stays_first():
     run = learnt(Coin(**BELOW), agent(bounds=sf.KL(scale=0.5)))
-    assert str(run.promise).startswith("NOT CERTIFIED: bonus scaled by 0.5; and the floor is not supported")
+    assert str(run.promise).startswith(
+        "NOT CERTIFIED: bonus scaled by 0.5; and the floor is not supported"
+    )
 
 
 # ---- in a loop of one's own
@@ -183,7 +210,9 @@ def play(learner, env, episodes, first=0):
         state, _ = env.reset(seed=k)
         for _ in range(H):
             state, *_ = env.step(learner.act(state))
-            learner.observe(state)  # the problem knows the rewards: those of what was visited are taken
+            learner.observe(
+                state
+            )  # the problem knows the rewards: those of what was visited are taken
         learner.end()
     return plan
 
@@ -223,7 +252,9 @@ def test_what_was_seen_is_latched():
 
 
 def test_the_watch_can_be_saved_and_gone_on_with(tmp_path):
-    """Counts and watch in files, at any moment: the agent that continues sees what the other would have."""
+    """Counts and watch in files, at any moment: the agent that continues sees what the other
+    would have.
+    """
     whole = sf.Learner(agent(), seed=0, watchdog=sf.Watchdog())
     play(whole, Coin(**BELOW), 120)
     part = sf.Learner(agent(), seed=0, watchdog=sf.Watchdog())
@@ -248,7 +279,9 @@ def test_the_watch_can_be_saved_and_gone_on_with(tmp_path):
 
 
 def test_rewards_are_those_observed_where_they_are_unknown():
-    """The environment pays half of what it seems to: only a watchdog that reads rewards can know."""
+    """The environment pays half of what it seems to: only a watchdog that reads rewards can
+    know.
+    """
     blind = problem(rewards=None)
 
     class Half(Coin):
@@ -258,7 +291,8 @@ def test_rewards_are_those_observed_where_they_are_unknown():
 
     assert learnt(Half(), agent(known=blind), 250).alarm is not None
     assert learnt(Coin(), agent(known=blind), 250).alarm is None  # control
-    # Where the problem knows what a state pays, that is what is summed: that the table is false is another alarm.
+    # Where the problem knows what a state pays, that is what is summed: that the table is false is
+    # another alarm.
     assert isinstance(learnt(Half(), agent(), 250).alarm, sf.Contradiction)
 
 
@@ -280,7 +314,9 @@ def test_the_range_of_returns_is_that_of_the_problem():
 
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
 def test_resuming_across_the_alarm_is_the_same_run(kind, tmp_path, assert_same_run):
-    """Torn before the alarm and after it: the same run, alarm and state as in one go; and the same seed, the same."""
+    """Torn before the alarm and after it: the same run, alarm and state as in one go; and the
+    same seed, the same.
+    """
     learner, path = agent(kind, returns=sf.Returns()), tmp_path / "run.npz"
     settings = {"episodes": 500, "seed": 1, "watchdog": sf.Watchdog()}
     whole = sf.learn(Coin(changes=300), learner, save=tmp_path / "whole.npz", **settings)
@@ -307,7 +343,8 @@ def test_a_finished_run_goes_on_with_the_same_watch_and_ledger(first, tmp_path, 
     learner, settings = agent(returns=sf.Returns()), {"seed": 1, "watchdog": sf.Watchdog()}
     (tmp_path / "whole").mkdir()
     files, others = (
-        {"save": folder / "run.npz", "ledger": folder / "run.ledger"} for folder in (tmp_path, tmp_path / "whole")
+        {"save": folder / "run.npz", "ledger": folder / "run.ledger"}
+        for folder in (tmp_path, tmp_path / "whole")
     )
     whole = sf.learn(Coin(changes=300), learner, 500, **settings, **others)
     assert 310 < whole.alarm.episodes < 420
@@ -365,7 +402,9 @@ def test_a_state_that_cannot_be_is_refused(name, index, value, tmp_path):
 
 
 def test_a_ledger_says_that_the_agent_was_frozen(tmp_path):
-    """One record more than before the alarm, on the baseline, labelled; and none after it, also when continued."""
+    """One record more than before the alarm, on the baseline, labelled; and none after it, also
+    when continued.
+    """
     path, book = tmp_path / "run.npz", tmp_path / "book.ledger"
     whole = learnt(Coin(**BELOW), ledger=tmp_path / "whole.account")
     with pytest.raises(Stop):
@@ -375,7 +414,11 @@ def test_a_ledger_says_that_the_agent_was_frozen(tmp_path):
     _, *plans, _ = [json.loads(line) for line in book.read_bytes().splitlines()]
     assert [plan["frozen"] for plan in plans] == [False] * (len(plans) - 1) + [True]
     last = plans[-1]
-    assert (last["source"], last["safety"], last["episodes"]) == ("baseline", "trusted", whole.alarm.episodes)
+    assert (last["source"], last["safety"], last["episodes"]) == (
+        "baseline",
+        "trusted",
+        whole.alarm.episodes,
+    )
     assert not sf.check_ledger(book).refusals
 
 
@@ -413,7 +456,9 @@ def test_whom_it_cannot_watch():
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, 1e-300, float("nan"), "0.01", True, None])
 def test_what_is_no_alpha(alpha):
-    with pytest.raises(sf.InvalidSetting, match="the largest probability of a false alarm in the whole run"):
+    with pytest.raises(
+        sf.InvalidSetting, match="the largest probability of a false alarm in the whole run"
+    ):
         sf.Watchdog(alpha)
 
 

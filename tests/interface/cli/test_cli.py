@@ -20,12 +20,16 @@ COMMAND = [sys.executable, "-c", "from surefoot.cli.main import main; main()"]
 
 
 def surefoot(*arguments, cwd=None):
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, cwd=cwd)
+    return subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, check=False, cwd=cwd
+    )
 
 
 @pytest.fixture
 def command(monkeypatch, capsys, tmp_path):
-    """The same in this process, in an empty folder: a process costs seconds, and `main` is all that it would run."""
+    """The same in this process, in an empty folder: a process costs seconds, and `main` is all
+    that it would run.
+    """
 
     def run(*arguments):
         monkeypatch.chdir(tmp_path)
@@ -40,7 +44,9 @@ def command(monkeypatch, capsys, tmp_path):
 
 
 def test_the_module_is_the_command():
-    result = subprocess.run([sys.executable, "-m", "surefoot", "--version"], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-m", "surefoot", "--version"], capture_output=True, text=True, check=True
+    )
     assert result.stdout.strip() == f"surefoot {sf.__version__}"
 
 
@@ -59,7 +65,9 @@ KL, PAPER = "sharp certificates (KL)", "the paper's bounds"
 
 
 def test_demo_for_programs(command, tmp_path):
-    """Both families side by side: the sharp one leaves the baseline, the paper's cannot yet, BPI-UCBVI falls."""
+    """Both families side by side: the sharp one leaves the baseline, the paper's cannot yet,
+    BPI-UCBVI falls.
+    """
     result = command("demo", *SHORTER, "--seed", "5", "--out", "f.png", "--json")
     table = json.loads(result.stdout)
     assert table["seed"] == 5
@@ -80,7 +88,9 @@ def test_demo_for_programs(command, tmp_path):
 
 def test_a_scaled_bonus_is_not_certified_in_table_and_figure(command, tmp_path):
     result = command("demo", *SHORTEST, "--scale", "0.01", "--out", "f.svg", "--json")
-    promises = {(row["bounds"], row["agent"]): row["promise"] for row in json.loads(result.stdout)["rows"]}
+    promises = {
+        (row["bounds"], row["agent"]): row["promise"] for row in json.loads(result.stdout)["rows"]
+    }
     assert promises[PAPER, "StepMix"].startswith("NOT CERTIFIED")
     assert promises[KL, "StepMix"].startswith("certified")
     assert "NOT CERTIFIED" in (tmp_path / "f.svg").read_text()
@@ -89,11 +99,22 @@ def test_a_scaled_bonus_is_not_certified_in_table_and_figure(command, tmp_path):
 def test_forecast_for_people_and_programs(command):
     result = surefoot("forecast", "dosing", "--pooled")
     assert result.returncode == 0, result.stderr
-    for word in ("KL certificates", "the paper's bounds", "Lemma (finite)", "practically never", "held back by state"):
+    for word in (
+        "KL certificates",
+        "the paper's bounds",
+        "Lemma (finite)",
+        "practically never",
+        "held back by state",
+    ):
         assert word in result.stdout
-    found = json.loads(command("forecast", "--set", "S=3", "--set", "H=2", "--kappa", "0.2", "--json").stdout)
+    found = json.loads(
+        command("forecast", "--set", "S=3", "--set", "H=2", "--kappa", "0.2", "--json").stdout
+    )
     assert abs(found["kappa"] - 0.2) < 1e-9
-    assert [outlook["bounds"] for outlook in found["outlooks"]] == ["KL certificates", "the paper's bounds"]
+    assert [outlook["bounds"] for outlook in found["outlooks"]] == [
+        "KL certificates",
+        "the paper's bounds",
+    ]
     for wrong in (("bpi-ucbvi", "--agent"), ("0.1", "--floor", "--kappa")):
         arguments = [word for option in wrong[1:] for word in (option, wrong[0])]
         assert command("forecast", "dosing", *arguments).returncode == 2
@@ -150,13 +171,17 @@ def read_until(file, pattern, seconds=120):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_ends_cleanly(tmp_path):
-    """10^9 episodes, interrupted once the progress bar counts them: what was played is shown, and nothing is torn."""
+    """10^9 episodes, interrupted once the progress bar counts them: what was played is shown,
+    and nothing is torn.
+    """
     import pty
 
     arguments = [*COMMAND, "try", "dosing", "--episodes", "1000000000", "--json", "--out", "f.png"]
     ours, theirs = pty.openpty()
     wide = {**os.environ, "COLUMNS": "200", "TERM": "xterm"}
-    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=theirs, text=True, cwd=tmp_path, env=wide)
+    process = subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=theirs, text=True, cwd=tmp_path, env=wide
+    )
     os.close(theirs)
     try:
         said = read_until(ours, r"[1-9][0-9,]* of 1,000,000,000 episodes")
@@ -173,7 +198,9 @@ def test_ctrl_c_ends_cleanly(tmp_path):
 
 
 def interrupted_while_compiling(folder):
-    """Its exit code and what it said, with an empty cache: Ctrl-C as soon as it says that it compiles."""
+    """Its exit code and what it said, with an empty cache: Ctrl-C as soon as it says that it
+    compiles.
+    """
     arguments = [*COMMAND, "try", "dosing", "--episodes", "1000", "--json", "--out", "f.png"]
     cold = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache")}
     process = subprocess.Popen(
@@ -215,11 +242,16 @@ def test_after_ctrl_c_while_compiling_the_next_run_works(tmp_path):
 @pytest.mark.parametrize("asked", [False, True])
 @pytest.mark.parametrize("played", [False, True])
 def test_compiling_asks_for_ctrl_c(asked, played):
-    """A Ctrl-C ends what is compiled before the first episode. What is compiled later is finished: a run is kept."""
+    """A Ctrl-C ends what is compiled before the first episode. What is compiled later is
+    finished: a run is kept.
+    """
     ends = asked and not played
     with ctrl_c() as stop:
         assert not (played and stop())  # a loop asks after it has played
-        with pytest.raises(KeyboardInterrupt, match="compiling") if ends else nullcontext(), ctrl_c_while_compiling():
+        with (
+            pytest.raises(KeyboardInterrupt, match="compiling") if ends else nullcontext(),
+            ctrl_c_while_compiling(),
+        ):
             if asked:
                 os.kill(os.getpid(), signal.SIGINT)
         assert stop() == (asked and played)
@@ -227,10 +259,15 @@ def test_compiling_asks_for_ctrl_c(asked, played):
 
 
 def test_an_interrupted_run_is_a_run(paper_world):
-    """The first Ctrl-C is heard between episodes: totals, curve and counts agree on how many were played."""
+    """The first Ctrl-C is heard between episodes: totals, curve and counts agree on how many
+    were played.
+    """
     baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
     agent = sf.StepMix.paper(paper_world.problem, baseline, 2.0)
-    for drive in (sf.simulate, sf.simulate_reference):  # Ctrl-C while kernels are compiled or loaded is another matter
+    for drive in (
+        sf.simulate,
+        sf.simulate_reference,
+    ):  # Ctrl-C while kernels are compiled or loaded is another matter
         drive(paper_world, agent, 1, seed=0)
     for drive in (sf.simulate, sf.simulate_reference):
         before = signal.getsignal(signal.SIGINT)

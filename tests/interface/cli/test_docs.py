@@ -1,4 +1,6 @@
-"""Every Python block of the README and of docs/ runs. One marked `python continuation` goes on from the last."""
+"""Every Python block of the README and of docs/ runs. One marked `python continuation` goes on
+from the last.
+"""
 
 import importlib.util
 import re
@@ -11,7 +13,14 @@ from surefoot.studies.run.trial import check_study_cells
 from surefoot.studies.spec.study import parse_study
 
 ROOT = Path(__file__).parents[3]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ALGORITHMS.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted(
+    [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "ALGORITHMS.md",
+        *(ROOT / "docs").rglob("*.md"),
+    ]
+)
 BLOCK = re.compile(r"^```python( continuation)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -26,10 +35,16 @@ def scripts(page):
 
 
 FIRST = "README.md-0"  # the README's own example has a test of its own
-CASES = [(f"{page.relative_to(ROOT)}-{i}", code) for page in PAGES for i, code in enumerate(scripts(page))]
+CASES = [
+    (f"{page.relative_to(ROOT)}-{i}", code)
+    for page in PAGES
+    for i, code in enumerate(scripts(page))
+]
 
 
-@pytest.mark.parametrize("code", [pytest.param(code, id=name) for name, code in CASES if name != FIRST])
+@pytest.mark.parametrize(
+    "code", [pytest.param(code, id=name) for name, code in CASES if name != FIRST]
+)
 def test_block_runs(code, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "block", "exec"), {"__name__": "__main__"})
@@ -54,7 +69,9 @@ def test_links_lead_somewhere():
             assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-@pytest.mark.parametrize(("script", "written"), [("worlds_page", "worlds.md"), ("study_fields", "study-fields.md")])
+@pytest.mark.parametrize(
+    ("script", "written"), [("worlds_page", "worlds.md"), ("study_fields", "study-fields.md")]
+)
 def test_pages_made_from_the_code_are_what_it_says(script, written):
     """`make docs` writes them; a family or a field that changes without its page fails here."""
     spec = importlib.util.spec_from_file_location(script, ROOT / "tools" / f"{script}.py")
@@ -64,7 +81,9 @@ def test_pages_made_from_the_code_are_what_it_says(script, written):
 
 
 def test_the_study_of_the_docs_is_one():
-    block = re.search(r"^```toml\n(.*?)^```", (ROOT / "docs" / "studies.md").read_text(), re.DOTALL | re.MULTILINE)
+    block = re.search(
+        r"^```toml\n(.*?)^```", (ROOT / "docs" / "studies.md").read_text(), re.DOTALL | re.MULTILINE
+    )
     study = parse_study(tomllib.loads(block.group(1)), "docs")
     check_study_cells(study.cells)
     assert len(study.cells) == 2

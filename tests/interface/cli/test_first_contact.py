@@ -1,4 +1,6 @@
-"""What a newcomer meets first at the command: forecasts of their own, files that are safe, what a study says."""
+"""What a newcomer meets first at the command: forecasts of their own, files that are safe, what
+a study says.
+"""
 
 import json
 import os
@@ -34,7 +36,9 @@ def folder(tmp_path_factory):
     log.save(place / "counts.npz")
     log.counts.save(place / "bare.npz")
     problem = log.problem("as logged", start=0, stationary=True)
-    sf.Baseline.of(sf.robust_vi(log.counts, problem, 0.05), log.codebook).save(place / "baseline.npz")
+    sf.Baseline.of(sf.robust_vi(log.counts, problem, 0.05), log.codebook).save(
+        place / "baseline.npz"
+    )
     sf.save_policy(place / "policy.npz", world.baseline)
     return place
 
@@ -46,7 +50,9 @@ def forecast_of(*arguments):
 
 
 def test_a_forecast_for_a_log_and_for_its_counts(folder):
-    """Both say the same, and what Python says of the same agent; the policy is the one that wrote the log."""
+    """Both say the same, and what Python says of the same agent; the policy is the one that
+    wrote the log.
+    """
     found = forecast_of(folder / "log.parquet", "--floor", 90, *OFFERS, *KNOWN)
     again = forecast_of(folder / "counts.npz", "--floor", 90, *KNOWN)
     assert {**found, "world": ""} == {**again, "world": ""}
@@ -57,20 +63,30 @@ def test_a_forecast_for_a_log_and_for_its_counts(folder):
     assert found["outlooks"][0]["first_optimistic"] == mine.outlooks[0].first_optimistic
     assert found["baseline"] == mine.baseline == pytest.approx(log.mean_return, rel=0.02)
     other = forecast_of(folder / "counts.npz", "--floor", 100, *KNOWN)
-    assert other["outlooks"] != found["outlooks"]  # control: a floor that is nearer is another forecast
+    assert (
+        other["outlooks"] != found["outlooks"]
+    )  # control: a floor that is nearer is another forecast
     margin = forecast_of(folder / "counts.npz", "--kappa", 10, *KNOWN)
-    assert margin["kappa"] == pytest.approx(10) and margin["floor"] == pytest.approx(margin["baseline"] - 10)
+    assert margin["kappa"] == pytest.approx(10) and margin["floor"] == pytest.approx(
+        margin["baseline"] - 10
+    )
 
 
 def test_a_forecast_for_counts_that_were_saved_needs_the_problem(folder, tmp_path):
     refused = surefoot("forecast", folder / "bare.npz", "--floor", 90)
-    assert "holds counts, and does not say what they are of. Give --baseline FILE" in str(refused.exception)
+    assert "holds counts, and does not say what they are of. Give --baseline FILE" in str(
+        refused.exception
+    )
     found = forecast_of(folder / "bare.npz", "--baseline", folder / "baseline.npz", "--floor", 90)
     assert found["baseline"] > 90
     baseline = sf.load_baseline(folder / "baseline.npz")
-    learner = sf.Learner(sf.StepMix(baseline.problem, baseline.policy, 90.0), 0, sf.Counts.load(folder / "bare.npz"))
+    learner = sf.Learner(
+        sf.StepMix(baseline.problem, baseline.policy, 90.0), 0, sf.Counts.load(folder / "bare.npz")
+    )
     sf.save_learner(learner, tmp_path / "learner.npz")
-    again = forecast_of(tmp_path / "learner.npz", "--baseline", folder / "baseline.npz", "--floor", 90)
+    again = forecast_of(
+        tmp_path / "learner.npz", "--baseline", folder / "baseline.npz", "--floor", 90
+    )
     assert {**again, "world": ""} == {**found, "world": ""}
 
 
@@ -79,7 +95,9 @@ def test_a_forecast_for_an_environment(tmp_path):
     lake = ("FrozenLake-v1", "--horizon", 12, "--pooled")
     found = forecast_of(*lake, "--kappa", 0.001)
     world = sf.from_gymnasium("FrozenLake-v1", horizon=12)
-    assert found["baseline"] == pytest.approx(sf.value(world, sf.uniform(world.H, world.S, world.A)))
+    assert found["baseline"] == pytest.approx(
+        sf.value(world, sf.uniform(world.H, world.S, world.A))
+    )
     sf.save_policy(tmp_path / "best.npz", sf.solve(world).policy)
     best = forecast_of(*lake, "--kappa", 0.001, "--baseline", tmp_path / "best.npz")
     assert best["baseline"] == pytest.approx(sf.solve(world).value)
@@ -97,16 +115,28 @@ def test_a_forecast_for_an_environment(tmp_path):
 def test_a_baseline_is_never_overwritten_without_being_told_to(folder, tmp_path):
     out = tmp_path / "mine.npz"
     out.write_text("months of work")
-    command = ("baseline", folder / "counts.npz", "--out", out, "--rewards", "as-logged", "--start", "0")
+    command = (
+        "baseline",
+        folder / "counts.npz",
+        "--out",
+        out,
+        "--rewards",
+        "as-logged",
+        "--start",
+        "0",
+    )
     refused = surefoot(*command)
     assert isinstance(refused.exception, sf.InvalidSetting)
-    assert "exists: nothing is overwritten. Choose another file with --out, or replace it with --force" in str(
-        refused.exception
+    assert (
+        "exists: nothing is overwritten. Choose another file with --out, or replace it with --force"
+        in str(refused.exception)
     )
     assert out.read_text() == "months of work"
     assert surefoot(*command, "--force").exit_code == 0
     assert sf.load_baseline(out).episodes == 300
-    assert surefoot(*command[:3], tmp_path / "new.npz", *command[4:]).exit_code == 0  # control: a new file
+    assert (
+        surefoot(*command[:3], tmp_path / "new.npz", *command[4:]).exit_code == 0
+    )  # control: a new file
 
 
 # ---- what a study says first
@@ -161,7 +191,9 @@ def test_counts_are_never_overwritten_without_force(folder, tmp_path):
     assert surefoot(*count).exit_code == 0
     before = out.read_bytes()
     again = surefoot(*count, "--seed", 1)
-    assert isinstance(again.exception, sf.InvalidSetting) and "exists: nothing is overwritten" in str(again.exception)
+    assert isinstance(
+        again.exception, sf.InvalidSetting
+    ) and "exists: nothing is overwritten" in str(again.exception)
     assert out.read_bytes() == before
     assert surefoot(*count, "--seed", 1, "--force").exit_code == 0
     assert out.read_bytes() != before
@@ -193,7 +225,10 @@ def test_a_forecast_for_an_environment_that_is_not_registered(tmp_path, monkeypa
     missing = surefoot("forecast", "no_such_shop:Shop", *given)
     assert "names the module no_such_shop, which cannot be imported" in str(missing.exception)
     assert str(tmp_path) not in sys.path
-    assert forecast_of("CliffWalking-v1", "--horizon", 3, "--floor", -20, "--unit", "steps")["unit"] == "steps"
+    assert (
+        forecast_of("CliffWalking-v1", "--horizon", 3, "--floor", -20, "--unit", "steps")["unit"]
+        == "steps"
+    )
     refused = surefoot("forecast", "trap", "--unit", "EUR")
     assert "--unit is for logs and environments" in str(refused.exception)
 
@@ -206,9 +241,13 @@ def test_a_run_that_broke_its_promise_says_so():
     kept = sf.simulate(world, sf.StepMix(world.problem, world.baseline, 0.6), 50, seed=0)
     assert not kept.promise_broken  # control
     assert replace(kept, violations=1).promise_broken
-    scaled = sf.simulate(world, sf.StepMix(world.problem, world.baseline, 0.6, bounds=sf.KL(scale=0.5)), 50, seed=0)
+    scaled = sf.simulate(
+        world, sf.StepMix(world.problem, world.baseline, 0.6, bounds=sf.KL(scale=0.5)), 50, seed=0
+    )
     assert not replace(scaled, violations=1).promise_broken  # NOT CERTIFIED: nothing was promised
-    assert not replace(sf.simulate(world, sf.BPIUCBVI(world.problem), 50, seed=0), violations=1).promise_broken
+    assert not replace(
+        sf.simulate(world, sf.BPIUCBVI(world.problem), 50, seed=0), violations=1
+    ).promise_broken
     in_sum = replace(kept, in_sum=True, violations=3, min_cumulative=-0.5)
     assert in_sum.promise_broken and not replace(in_sum, min_cumulative=0.0).promise_broken
 
@@ -223,7 +262,9 @@ def ended(monkeypatch, *arguments):
 def test_try_ends_with_3_if_a_promise_was_broken(monkeypatch, capsys):
     real, arguments = by_name.try_agents, ("try", "trap", "--episodes", 50)
     assert ended(monkeypatch, *arguments) == 0  # control
-    monkeypatch.setattr(by_name, "try_agents", lambda *given: [replace(run, violations=1) for run in real(*given)])
+    monkeypatch.setattr(
+        by_name, "try_agents", lambda *given: [replace(run, violations=1) for run in real(*given)]
+    )
     assert ended(monkeypatch, *arguments) == 3
     assert "StepMix broke the promise" in capsys.readouterr().err
 
@@ -249,11 +290,15 @@ def test_shells_are_given_a_script_that_completes(tmp_path):
 
     def called(**variables):
         given = {**os.environ, **variables}
-        return subprocess.run([sys.executable, "-c", code], env=given, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [sys.executable, "-c", code], env=given, capture_output=True, text=True, check=False
+        )
 
     for shell in ("bash", "zsh", "fish"):
         script = called(_SUREFOOT_COMPLETE=f"source_{shell}").stdout
         assert "_SUREFOOT_COMPLETE" in script and "surefoot" in script
     asked = {"COMP_WORDS": "surefoot logs ch", "COMP_CWORD": "2"}
     assert called(_SUREFOOT_COMPLETE="complete_bash", **asked).stdout.split() == ["check"]
-    assert re.search(r"--install-completion.*--show-completion", surefoot("--help").stdout, re.DOTALL)
+    assert re.search(
+        r"--install-completion.*--show-completion", surefoot("--help").stdout, re.DOTALL
+    )

@@ -1,4 +1,6 @@
-"""Labels, names of files and the like may come from anywhere: nothing of them acts on the terminal that shows them."""
+"""Labels, names of files and the like may come from anywhere: nothing of them acts on the
+terminal that shows them.
+"""
 
 import random
 
@@ -25,7 +27,9 @@ def log(tmp_path_factory):
             state = STATES[0]
             for step in range(3):
                 then = rng.choice(STATES)
-                line = f'{episode},{step},"{state}",{rng.choice(ACTIONS)},{rng.random():.3f},"{then}"'
+                line = (
+                    f'{episode},{step},"{state}",{rng.choice(ACTIONS)},{rng.random():.3f},"{then}"'
+                )
                 print(line, file=file)
                 state = then
     return path
@@ -51,7 +55,9 @@ def test_logs_and_what_is_learnt_from_them(log, tmp_path, capsys, monkeypatch):
     assert r"\x1b[31mred" in shown and "[red]x" in shown and r"\u202e" in shown
     assert r"\x1b[31m.csv" in say("logs", "check", log, "--column", f"state={ESC}")
     say("logs", "count", log, "--reward-range", "0", "1", "--out", tmp_path / f"{ESC}.npz")
-    say("forecast", tmp_path / f"{ESC}.npz", "--baseline", tmp_path / "policy.npz", "--floor", "0.1")
+    say(
+        "forecast", tmp_path / f"{ESC}.npz", "--baseline", tmp_path / "policy.npz", "--floor", "0.1"
+    )
 
 
 def test_a_study_with_such_a_title_is_refused(tmp_path, capsys, monkeypatch):
@@ -59,7 +65,9 @@ def test_a_study_with_such_a_title_is_refused(tmp_path, capsys, monkeypatch):
     text = CliRunner().invoke(app, ["studies", "online", "--toml"]).output
     assert 'title = "' in text
     file.write_text(text.replace('title = "', 'title = "\\u001B[31m', 1))
-    assert "expected text" in said(capsys, monkeypatch, "run", file, "--out", tmp_path)  # never run: it holds the file
+    assert "expected text" in said(
+        capsys, monkeypatch, "run", file, "--out", tmp_path
+    )  # never run: it holds the file
 
 
 def test_answers_of_queries_show_what_is_there(capsys):
@@ -74,5 +82,7 @@ def test_answers_of_queries_show_what_is_there(capsys):
 def test_explanations_write_out_what_cannot_be_printed():
     world = sf.world("trap").with_names(states=[f"{ESC}{s}" for s in range(sf.world("trap").S)])
     agent = sf.EpsMix(world.problem, world.baseline, world.suggested_floor)
-    text = agent.plan(sf.simulate(world, agent, 20, seed=0).counts).explain() + str(sf.forecast(agent, world=world))
+    text = agent.plan(sf.simulate(world, agent, 20, seed=0).counts).explain() + str(
+        sf.forecast(agent, world=world)
+    )
     assert r"\x1b[31m" in text and ESC[0] not in text

@@ -1,4 +1,6 @@
-"""Files, folders and headings that the pages name exist, and the page about the architecture names every file."""
+"""Files, folders and headings that the pages name exist, and the page about the architecture
+names every file.
+"""
 
 import re
 from pathlib import Path
@@ -13,7 +15,11 @@ NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 # A path in backticks: one that ends in a file of ours, or a folder of the package.
 FILE = re.compile(r"`(?:\w+ )?((?:[\w.-]+/)*[\w.-]+\.(?:py|md|toml|json|lock))`")
 FOLDER = re.compile(r"`((?:[\w-]+/)+[\w-]*)`")
-NOT_OURS = {"study.json", "my.toml", "high/stepmix"}  # files that users have, and the name of a cell
+NOT_OURS = {
+    "study.json",
+    "my.toml",
+    "high/stepmix",
+}  # files that users have, and the name of a cell
 
 
 def unfenced(text):
@@ -22,7 +28,9 @@ def unfenced(text):
 
 
 def exists(name, page):
-    """Is it there, seen from the top, from the package or from the page? A bare name may be anywhere in the package."""
+    """Is it there, seen from the top, from the package or from the page? A bare name may be
+    anywhere in the package.
+    """
     places = (ROOT, ROOT / "tests", PACKAGE, PACKAGE / "studies", page.parent)
     if any((place / name).exists() for place in places):
         return True
@@ -49,7 +57,9 @@ def test_paths_exist(page):
 
 def test_a_path_that_does_not_exist_is_found(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("See `agents/planning.py`, `no/such/folder/`, `gone.py` and `agents/plan.py`.\n")
+    page.write_text(
+        "See `agents/planning.py`, `no/such/folder/`, `gone.py` and `agents/plan.py`.\n"
+    )
     assert missing(page) == ["agents/planning.py", "gone.py", "no/such/folder/"]
 
 
@@ -64,16 +74,24 @@ def test_links_to_headings_lead_somewhere(page):
 
 
 def test_the_page_about_the_architecture_names_every_file():
-    """Each file beside its package; the kernels are one line. A file that is moved or added fails here."""
+    """Each file beside its package; the kernels are one line. A file that is moved or added
+    fails here.
+    """
     block = re.search(
-        r"^src/surefoot/\n(.*?)^```", (ROOT / "docs" / "architecture.md").read_text(), re.DOTALL | re.MULTILINE
+        r"^src/surefoot/\n(.*?)^```",
+        (ROOT / "docs" / "architecture.md").read_text(),
+        re.DOTALL | re.MULTILINE,
     )
     listed: dict[str, set[str]] = {}
     package = ""
     for line in block.group(1).splitlines():
         entry = re.match(r"  (  )?(\w+)/ ", line)
         if entry:
-            package = f"{package.split('/', maxsplit=1)[0]}/{entry.group(2)}" if entry.group(1) else entry.group(2)
+            package = (
+                f"{package.split('/', maxsplit=1)[0]}/{entry.group(2)}"
+                if entry.group(1)
+                else entry.group(2)
+            )
         where = package if package and not line.startswith(("  __init__", "  errors")) else ""
         listed.setdefault(where, set()).update(re.findall(r"\b(\w+\.py)\b", line))
     there: dict[str, set[str]] = {}

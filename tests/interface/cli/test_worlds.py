@@ -34,27 +34,52 @@ def test_one_world_is_described():
     assert "Swimming up a river" in result.stdout
     assert "optimum 3.3973" in result.stdout
     assert "S=6, H=20" in result.stdout
-    assert json.loads(surefoot("worlds", "river-swim", "--json").stdout)["sizes"] == {"S": 6, "H": 20}
+    assert json.loads(surefoot("worlds", "river-swim", "--json").stdout)["sizes"] == {
+        "S": 6,
+        "H": 20,
+    }
 
 
 @pytest.mark.parametrize("name", sf.AGENTS)
 def test_bounds_of_its_own_are_said(name):
-    """Where --bounds changes nothing, help and table say so. Control: of all the others neither does."""
+    """Where --bounds changes nothing, help and table say so. Control: of all the others neither
+    does.
+    """
     world = sf.world("trap")
     value = sf.policy_value(world, world.baseline)[0, 0]
-    settings = AgentSettings(world.baseline, 0.6, value, episodes=9, delta=0.1, bounds=sf.KL(), pooled=False)
-    made = [build_agent(name, world.problem, replace(settings, bounds=one)) for one in (sf.KL(), sf.Bernstein())]
+    settings = AgentSettings(
+        world.baseline, 0.6, value, episodes=9, delta=0.1, bounds=sf.KL(), pooled=False
+    )
+    made = [
+        build_agent(name, world.problem, replace(settings, bounds=one))
+        for one in (sf.KL(), sf.Bernstein())
+    ]
     own = repr(made[0]) == repr(made[1])
     assert own is sf.AGENTS[name].own_bounds
     help_of_bounds = surefoot("try", "--help").stdout.split("--bounds")[1].split("--scale")[0]
     assert (name in help_of_bounds.split()) is own
     shown = surefoot("try", "trap", "--agent", name, "--episodes", "2").stdout
-    assert (f"{sf.AGENTS[name].name}: bounds of its own; --bounds does not change them." in shown) is own
+    assert (
+        f"{sf.AGENTS[name].name}: bounds of its own; --bounds does not change them." in shown
+    ) is own
 
 
 def test_try_takes_sizes_a_floor_and_a_scale():
-    arguments = ("try", "random", "--set", "S=3", "--set", "A=2", "--set", "stationary=true", "--floor", "1.0")
-    result = surefoot(*arguments, "--pooled", "--scale", "0.001", "--episodes", "300", "--seed", "3", "--json")
+    arguments = (
+        "try",
+        "random",
+        "--set",
+        "S=3",
+        "--set",
+        "A=2",
+        "--set",
+        "stationary=true",
+        "--floor",
+        "1.0",
+    )
+    result = surefoot(
+        *arguments, "--pooled", "--scale", "0.001", "--episodes", "300", "--seed", "3", "--json"
+    )
     table = json.loads(result.stdout)
     assert table["floor"] == 1.0
     world = sf.world("random", S=3, A=2, stationary=True)
@@ -71,7 +96,10 @@ def test_try_takes_sizes_a_floor_and_a_scale():
         (("try", "nowhere"), "There is no world 'nowhere'"),
         (("try", "trap", "--agent", "sarsa"), "There is no agent 'sarsa'. There are: stepmix"),
         (("try", "trap", "--bounds", "magic"), "There are no bounds 'magic'. There are: paper, kl"),
-        (("try", "trap", "--set", "S=3"), "'S=3' is not a size of trap. What can be chosen: nothing"),
+        (
+            ("try", "trap", "--set", "S=3"),
+            "'S=3' is not a size of trap. What can be chosen: nothing",
+        ),
         (("try", "random", "--set", "S"), "S has no value. Expected one, such as S=5."),
         (("try", "random", "--set", "S=x"), "S is 'x', expected int such as 5"),
         (("try", "trap", "--floor", "9"), "no policy can reach it"),

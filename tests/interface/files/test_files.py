@@ -1,4 +1,6 @@
-"""Counts and policies survive a round trip; what is not theirs is refused; reading never runs anything."""
+"""Counts and policies survive a round trip; what is not theirs is refused; reading never runs
+anything.
+"""
 
 import os
 import stat
@@ -61,7 +63,9 @@ def test_every_cut_of_a_file_is_refused(tmp_path):
 
 
 def test_every_damaged_byte_is_refused_in_words_or_harmless(tmp_path):
-    """Whatever a flipped byte does, the answer is these very counts or InvalidFile, never an error of zlib's."""
+    """Whatever a flipped byte does, the answer is these very counts or InvalidFile, never an
+    error of zlib's.
+    """
     path = tmp_path / "counts.npz"
     counts = sf.Counts(np.arange(16).reshape(1, 2, 4, 2))
     counts.save(path)
@@ -95,7 +99,9 @@ def test_pooled_counts_remember_their_steps(tmp_path):
 def test_object_arrays_are_never_loaded(tmp_path):
     """The one way in which an .npz could run code."""
     path = tmp_path / "counts.npz"
-    np.savez(path, about=np.array('{"format": 1, "kind": "counts"}'), n_sas=np.array([{}], dtype=object))
+    np.savez(
+        path, about=np.array('{"format": 1, "kind": "counts"}'), n_sas=np.array([{}], dtype=object)
+    )
     with pytest.raises(sf.InvalidFile, match="is not a surefoot file"):
         sf.Counts.load(path)
 
@@ -111,11 +117,15 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
 def test_a_pipe_or_a_device_is_never_replaced_by_a_file(tmp_path):
-    """Whoever may write there would take it away from all others: of a device such as /dev/null, too."""
+    """Whoever may write there would take it away from all others: of a device such as /dev/null,
+    too.
+    """
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "pipe")
     for name in ("pipe", "link"):
-        with pytest.raises(sf.InvalidFile, match="is a device or a pipe, expected the name of a file"):
+        with pytest.raises(
+            sf.InvalidFile, match="is a device or a pipe, expected the name of a file"
+        ):
             sf.save_policy(tmp_path / name, sf.uniform(1, 1, 1))
         assert stat.S_ISFIFO((tmp_path / name).stat().st_mode)
 

@@ -1,6 +1,8 @@
-"""Files from anywhere: whatever a file holds, reading it gives a valid object or one of surefoot's own errors.
+"""Files from anywhere: whatever a file holds, reading it gives a valid object or one of surefoot's
+own errors.
 
-No other exception, no traceback of the command, nothing that runs, no room made for what is merely declared, no wait.
+No other exception, no traceback of the command, nothing that runs, no room made for what is merely
+declared, no wait.
 """
 
 import hashlib
@@ -44,7 +46,9 @@ npz, STUDY = targets.zipped, targets.STUDY
 
 @pytest.fixture(autouse=True)
 def little_memory():
-    """What takes more than 3 GiB beyond what there is now is a MemoryError, which is none of surefoot's errors."""
+    """What takes more than 3 GiB beyond what there is now is a MemoryError, which is none of
+    surefoot's errors.
+    """
     before = resource.getrlimit(resource.RLIMIT_AS)
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + 3 * GIB, before[1]))
@@ -52,13 +56,19 @@ def little_memory():
     resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-# Every reader, fuzzed -------------------------------------------------------------------------------------------------
+# Every reader, fuzzed
+# -------------------------------------------------------------------------------------------------
 
 FEW = dict.fromkeys(targets.TARGETS, 60)
-FEW |= {name: 12 for name in ("log-csv", "log-json", "log-parquet", "trial", "minari-about", "minari-data")}
+FEW |= {
+    name: 12
+    for name in ("log-csv", "log-json", "log-parquet", "trial", "minari-about", "minari-data")
+}
 FEW |= {"results": 20}
 GUIDED = 60  # seconds that atheris is given for each reader
-GUIDED_LIMIT = 30 * GUIDED  # of the whole process. Not a measure of speed: it ends a run that hangs, on a busy machine
+GUIDED_LIMIT = (
+    30 * GUIDED
+)  # of the whole process. Not a measure of speed: it ends a run that hangs, on a busy machine
 MANY = {name: 60 if n == 12 else 120 for name, n in FEW.items()} | {"trial": 96}
 LONGEST_MESSAGE, SECONDS = 2000, 2.0
 
@@ -87,12 +97,16 @@ def outcome(target, work):
     return how
 
 
-@pytest.mark.parametrize("examples", [FEW, pytest.param(MANY, marks=pytest.mark.full)], ids=["few", "many"])
+@pytest.mark.parametrize(
+    "examples", [FEW, pytest.param(MANY, marks=pytest.mark.full)], ids=["few", "many"]
+)
 @pytest.mark.parametrize("name", targets.TARGETS)
 def test_whatever_a_file_holds_it_is_read_or_refused(name, examples, tmp_path):
-    """The draws are fixed. Both outcomes occur: a fuzzer that only ever meets the first check tests nothing.
+    """The draws are fixed. Both outcomes occur: a fuzzer that only ever meets the first check tests
+    nothing.
 
-    Few draws are long, so that no decision is left out; among many some are short, and most decisions the first.
+    Few draws are long, so that no decision is left out; among many some are short, and most
+    decisions the first.
     """
     if name.startswith("minari"):
         pytest.importorskip("minari")
@@ -125,7 +139,10 @@ def naive_counts(folder):
     if about["kind"] != "counts":
         raise sf.InvalidFile("This is a file of another kind: expected counts.")
     return sf.Counts(
-        arrays["n_sas"], H=int(arrays["H"]), s1=int(arrays["s1"]), baseline_returns=arrays["baseline_returns"]
+        arrays["n_sas"],
+        H=int(arrays["H"]),
+        s1=int(arrays["s1"]),
+        baseline_returns=arrays["baseline_returns"],
     )
 
 
@@ -136,7 +153,9 @@ def naive_codebook(folder):
 
 @pytest.mark.parametrize(("name", "read"), [("counts", naive_counts), ("codebook", naive_codebook)])
 def test_the_same_files_break_a_plain_reader(name, read, tmp_path):
-    """The control: under the same draws a reader without these checks raises errors that are not surefoot's."""
+    """The control: under the same draws a reader without these checks raises errors that are not
+    surefoot's.
+    """
     target, work, whole = prepared(name, tmp_path)
     rng, strange = np.random.default_rng(0), set()
     for _ in range(120):
@@ -151,19 +170,32 @@ def test_the_same_files_break_a_plain_reader(name, read, tmp_path):
 @pytest.mark.full
 @pytest.mark.parametrize("name", targets.TARGETS)
 def test_coverage_guided(name, tmp_path):
-    """atheris looks for inputs that reach new code, a minute per reader (tests/interface/files/fuzz/guided.py).
+    """atheris looks for inputs that reach new code, a minute per reader
+    (tests/interface/files/fuzz/guided.py).
 
-    Before that minute begins, the process compiles and reads 64 files, and it may wait for other work.
+    Before that minute begins, the process compiles and reads 64 files, and it may wait for other
+    work.
     """
     if importlib.util.find_spec("atheris") is None:
         pytest.skip("atheris is not installed: pip install atheris (CPython on Linux)")
-    command = [sys.executable, str(HERE / "guided.py"), name, "--seconds", str(GUIDED), "--folder", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GUIDED_LIMIT)
+    command = [
+        sys.executable,
+        str(HERE / "guided.py"),
+        name,
+        "--seconds",
+        str(GUIDED),
+        "--folder",
+        str(tmp_path),
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=GUIDED_LIMIT
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Done " in done.stderr
 
 
-# Sizes before memory --------------------------------------------------------------------------------------------------
+# Sizes before memory
+# --------------------------------------------------------------------------------------------------
 
 MEASURED = """
 import json, resource, sys, time, tracemalloc
@@ -186,7 +218,8 @@ for path in sys.argv[1:]:
         said = "read"
     except sf.SurefootError as reason:
         said = f"{type(reason).__name__}: {reason}"
-    print(json.dumps([Path(path).stem, [said, time.process_time() - begun, tracemalloc.get_traced_memory()[1]]]))
+    taken = time.process_time() - begun
+    print(json.dumps([Path(path).stem, [said, taken, tracemalloc.get_traced_memory()[1]]]))
     tracemalloc.stop()
 """
 
@@ -196,14 +229,18 @@ def header(descr="<i8", shape="(1, 1, 1)"):
 
 
 def about(kind="counts"):
-    return targets.with_text(targets.Member("about", "", "False", "()", b""), {"format": 1, "kind": kind}).packed()
+    return targets.with_text(
+        targets.Member("about", "", "False", "()", b""), {"format": 1, "kind": kind}
+    ).packed()
 
 
 BLOCK = 2**24
 
 
 def bomb(path, size, claimed=None, descr="<i8"):
-    """A zip file whose one large array is `size` zero bytes, and whose directory may claim another size."""
+    """A zip file whose one large array is `size` zero bytes, and whose directory may claim
+    another size.
+    """
     head = header(descr, f"({size // int(descr[-1])}, 1, 1)")
     deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
     first = deflate.compress(head) + deflate.flush(zlib.Z_FULL_FLUSH)
@@ -219,7 +256,10 @@ def bomb(path, size, claimed=None, descr="<i8"):
         archive.writestr("n_sas.npy", content)
     whole = bytearray(path.read_bytes())
     full = len(head) + size if claimed is None else claimed
-    for at, method, sizes in ((whole.find(b"n_sas.npy") - 30, 8, 14), (whole.rfind(b"PK\x01\x02"), 10, 16)):
+    for at, method, sizes in (
+        (whole.find(b"n_sas.npy") - 30, 8, 14),
+        (whole.rfind(b"PK\x01\x02"), 10, 16),
+    ):
         whole[at + method : at + method + 2] = struct.pack("<H", zipfile.ZIP_DEFLATED)
         whole[at + sizes : at + sizes + 12] = struct.pack("<III", checksum, len(content), full)
     path.write_bytes(whole)
@@ -231,11 +271,15 @@ CLAIMED = [1000, 900 * 2**20]
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """What a process of 1 GiB says of each hostile file, how long it took, and how many bytes it asked for at most."""
+    """What a process of 1 GiB says of each hostile file, how long it took, and how many bytes it
+    asked for at most.
+    """
     folder = tmp_path_factory.mktemp("hostile")
     bomb(folder / "bomb.npz", 3 * GIB)
     assert (folder / "bomb.npz").stat().st_size < 4e6
-    for i, shape in enumerate(SHAPES):  # in a file of 1 kB; the directory tells the truth, so that the header is read
+    for i, shape in enumerate(
+        SHAPES
+    ):  # in a file of 1 kB; the directory tells the truth, so that the header is read
         with zipfile.ZipFile(folder / f"header {i}.npz", "w") as archive:
             archive.writestr("about.npy", about())
             archive.writestr("n_sas.npy", header(shape=shape) + bytes(64))
@@ -254,7 +298,9 @@ def measured(tmp_path_factory):
 
 
 def test_a_decompression_bomb_is_refused_unopened(measured):
-    """Three megabytes that stand for three gigabytes: refused by the directory, in no time and no memory."""
+    """Three megabytes that stand for three gigabytes: refused by the directory, in no time and
+    no memory.
+    """
     said, seconds, peak = measured["bomb"]
     assert "its arrays take 3 GiB, expected at most 1 GiB. Nothing of it was read." in said
     assert "SUREFOOT_LARGEST_FILE=" in said
@@ -273,7 +319,9 @@ def test_a_header_that_declares_a_tebibyte_is_refused(measured, i):
 
 @pytest.mark.parametrize("claimed", CLAIMED)
 def test_never_more_is_unpacked_than_was_declared(measured, claimed):
-    """The directory says 1 kB, or 900 MiB; the content is 64 MiB, as the header of the array says."""
+    """The directory says 1 kB, or 900 MiB; the content is 64 MiB, as the header of the array
+    says.
+    """
     said, seconds, peak = measured[f"liar {claimed}"]
     assert said.startswith("InvalidFile: ")
     assert seconds < 0.5
@@ -281,7 +329,9 @@ def test_never_more_is_unpacked_than_was_declared(measured, claimed):
 
 
 def test_the_control_reads_the_bomb(tmp_path):
-    """numpy's own reader makes room for all of it: what is refused above is what it would have read."""
+    """numpy's own reader makes room for all of it: what is refused above is what it would have
+    read.
+    """
     path = tmp_path / "bomb.npz"
     bomb(path, 2**26)
     with np.load(path, allow_pickle=False) as data:
@@ -367,7 +417,9 @@ def test_hand_made_files_are_read(tmp_path):
     hand_made(tmp_path / "file.npz", *needed)
     assert sf.Counts.load(tmp_path / "file.npz") == sf.Counts(np.zeros((1, 1, 1), dtype=int), H=1)
     hand_made(tmp_path / "file.npz", *needed, ("extra.npy", ONE))
-    with pytest.raises(sf.InvalidFile, match="has an array 'extra', which this version of surefoot does not write"):
+    with pytest.raises(
+        sf.InvalidFile, match="has an array 'extra', which this version of surefoot does not write"
+    ):
         sf.Counts.load(tmp_path / "file.npz")
     for compression in (zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):
         hand_made(tmp_path / "file.npz", ("n_sas.npy", ONE), compression=compression)
@@ -375,7 +427,8 @@ def test_hand_made_files_are_read(tmp_path):
             sf.Counts.load(tmp_path / "file.npz")
 
 
-# What fuzzing found, kept ---------------------------------------------------------------------------------------------
+# What fuzzing found, kept
+# ---------------------------------------------------------------------------------------------
 
 
 def rewritten(path, **arrays):
@@ -383,10 +436,14 @@ def rewritten(path, **arrays):
     with np.load(path, allow_pickle=False) as data:
         held = {name: data[name] for name in data.files}
     about = json.loads(str(held.pop("about")))
-    held = {name: np.asarray(array) for name, array in {**held, **arrays}.items() if array is not None}
+    held = {
+        name: np.asarray(array) for name, array in {**held, **arrays}.items() if array is not None
+    }
     digest = hashlib.sha256()
     for name in sorted(held):
-        digest.update(f"{name} {held[name].dtype.str} {held[name].shape} ".encode() + held[name].tobytes())
+        digest.update(
+            f"{name} {held[name].dtype.str} {held[name].shape} ".encode() + held[name].tobytes()
+        )
     np.savez(path, about=np.array(json.dumps({**about, "sha256": digest.hexdigest()})), **held)
 
 
@@ -405,13 +462,17 @@ def rewritten(path, **arrays):
     ],
 )
 def test_counts_that_are_of_no_episodes(tmp_path, arrays):
-    """Products and sums of these leave int64, or belong to nothing; a warning of numpy's is not an answer."""
+    """Products and sums of these leave int64, or belong to nothing; a warning of numpy's is not
+    an answer.
+    """
     targets._make_counts(tmp_path)
     rewritten(tmp_path / "file.npz")
     sf.Counts.load(tmp_path / "file.npz")  # the control: unchanged, it is read
     rewritten(tmp_path / "file.npz", **arrays)
     if "n_sas" in arrays and arrays["n_sas"].max() == 2**53:
-        assert sf.Counts.load(tmp_path / "file.npz").n_sa.max() == 3 * 2**53  # as large as they may be
+        assert (
+            sf.Counts.load(tmp_path / "file.npz").n_sa.max() == 3 * 2**53
+        )  # as large as they may be
         return
     with pytest.raises((sf.InvalidFile, sf.InvalidCounts)):
         sf.Counts.load(tmp_path / "file.npz")
@@ -460,7 +521,12 @@ def test_tables_of_a_log_that_do_not_belong_together(tmp_path):
     whole = path.read_bytes()
     with np.load(path, allow_pickle=False) as data:
         n = data["n"]
-    for arrays in ({"n": np.int64(3)}, {"n": np.full(len(n), 2**60)}, {"n": n[None]}, {"n": n.astype(np.float64)}):
+    for arrays in (
+        {"n": np.int64(3)},
+        {"n": np.full(len(n), 2**60)},
+        {"n": n[None]},
+        {"n": n.astype(np.float64)},
+    ):
         path.write_bytes(whole)
         rewritten(path, **arrays)
         with pytest.raises(sf.InvalidFile, match="tables do not fit together"):
@@ -489,10 +555,15 @@ def test_a_codebook_that_is_none(tmp_path, codebook):
     from surefoot.logs.baseline_file import load_baseline
 
     content = codebook.encode()
-    (tmp_path / "file.json").write_bytes(b'{"about": {"format": 1, "kind": "codebook"}, ' + content[1:])
+    (tmp_path / "file.json").write_bytes(
+        b'{"about": {"format": 1, "kind": "codebook"}, ' + content[1:]
+    )
     with pytest.raises(sf.InvalidFile):
         sf.Codebook.load(tmp_path / "file.json")
-    for make, load in ((targets._make_log_counts, sf.LogCounts.load), (targets._make_baseline, load_baseline)):
+    for make, load in (
+        (targets._make_log_counts, sf.LogCounts.load),
+        (targets._make_baseline, load_baseline),
+    ):
         make(tmp_path)
         rewritten(tmp_path / "file.npz", codebook=np.array(codebook))
         with pytest.raises(sf.InvalidFile, match="codebook is damaged"):
@@ -527,7 +598,9 @@ def test_json_files_have_a_size(measured, tmp_path):
         sf.Codebook([f"{i:0100d}" for i in range(200_000)], 2).save(tmp_path / "codebook.json")
 
 
-@pytest.mark.parametrize("load", [sf.Counts.load, sf.load_policy, sf.LogCounts.load, sf.Codebook.load])
+@pytest.mark.parametrize(
+    "load", [sf.Counts.load, sf.load_policy, sf.LogCounts.load, sf.Codebook.load]
+)
 def test_pipes_devices_and_folders_are_not_waited_for(tmp_path, load):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero"), Path("/dev/null"), tmp_path):
@@ -537,7 +610,8 @@ def test_pipes_devices_and_folders_are_not_waited_for(tmp_path, load):
         load(Path("a\0b"))
 
 
-# Studies --------------------------------------------------------------------------------------------------------------
+# Studies
+# --------------------------------------------------------------------------------------------------
 
 
 def study(**changes):
@@ -552,16 +626,31 @@ def study(**changes):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (study(trials="trials = 0x" + "f" * 10_000), "is a number of 40000 bits, expected a whole number"),
+        (
+            study(trials="trials = 0x" + "f" * 10_000),
+            "is a number of 40000 bits, expected a whole number",
+        ),
         (study(delta="delta = 0x" + "f" * 10_000), "is a number of 40000 bits, expected a number"),
         (study(trials="trials = " + "9" * 10_000), "is not TOML"),
         (study(trials="trials = " + "[" * 5000 + "]" * 5000), "is not TOML"),
         (study(title="title = 1" + "0" * 90), "expected text"),
         (study(name=f'name = "{"x" * 50_000}"'), "expected at most 60 of"),
-        (study(world='world = { name = "random", S = 1000000000 }'), "a world of 15,000,000,000,000,000,000 trans"),
-        (study(world='world = { name = "random-sparse", S = 3000, H = 100 }'), "expected at most 134,217,728"),
-        (study(world='world = { name = "queue", H = 1000000000 }'), "over 1,000,000,000 steps, expected"),
-        (study(world='world = { name = "deep-sea", N = 5000 }'), "a world of 125,000,000,000 transitions"),
+        (
+            study(world='world = { name = "random", S = 1000000000 }'),
+            "a world of 15,000,000,000,000,000,000 trans",
+        ),
+        (
+            study(world='world = { name = "random-sparse", S = 3000, H = 100 }'),
+            "expected at most 134,217,728",
+        ),
+        (
+            study(world='world = { name = "queue", H = 1000000000 }'),
+            "over 1,000,000,000 steps, expected",
+        ),
+        (
+            study(world='world = { name = "deep-sea", N = 5000 }'),
+            "a world of 125,000,000,000 transitions",
+        ),
         (study(world=f'world = {{ name = "{"y" * 50_000}" }}'), "There is no world 'yyy"),
         (study(world=f"world{'.a' * 30_000} = 1"), "more than eight parts with dots between"),
         ("[" + "a." * 30_000 + "a]", "more than eight parts with dots between"),
@@ -592,7 +681,9 @@ def test_studies_of_more_cells_than_anybody_runs(tmp_path):
     learners = "".join(f"[[agents]]\nid='l{i}'\nagent='stepmix'\nbounds='kl'\n" for i in range(700))
     head = STUDY.partition("[quick]")[0].replace("trials = 1", "trials = 100000")
     (tmp_path / "study.toml").write_text(head + panels + learners)
-    with pytest.raises(sf.InvalidStudy, match=r"asks for 70,000,000,000 runs \(1,000 scenarios, 700 agents"):
+    with pytest.raises(
+        sf.InvalidStudy, match=r"asks for 70,000,000,000 runs \(1,000 scenarios, 700 agents"
+    ):
         read_study(tmp_path / "study.toml")
 
 
@@ -601,14 +692,17 @@ def test_the_study_that_is_spoilt_is_a_good_one(tmp_path):
 
     (tmp_path / "study.toml").write_text(study())
     assert read_study(tmp_path / "study.toml").trials == 1
-    (tmp_path / "study.toml").write_text(study(title='title = "See a.b.c.d and 1.2.3.4 ... and so on"'))
+    (tmp_path / "study.toml").write_text(
+        study(title='title = "See a.b.c.d and 1.2.3.4 ... and so on"')
+    )
     assert read_study(tmp_path / "study.toml").trials == 1
     os.mkfifo(tmp_path / "pipe.toml")
     with pytest.raises(sf.InvalidStudy, match="is not a file"):
         read_study(tmp_path / "pipe.toml")
 
 
-# Results --------------------------------------------------------------------------------------------------------------
+# Results
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -659,7 +753,9 @@ def test_other_questions_are_answered(results, tmp_path):
 
 
 def test_a_trial_that_stands_for_millions_of_numbers(results, tmp_path, monkeypatch):
-    """A few kilobytes of Parquet are a long list of zeros: refused by what the file says of itself."""
+    """A few kilobytes of Parquet are a long list of zeros: refused by what the file says of
+    itself.
+    """
     import duckdb
 
     from surefoot.studies.analysis.sql import answer
@@ -671,11 +767,18 @@ def test_a_trial_that_stands_for_millions_of_numbers(results, tmp_path, monkeypa
     many = "list_resize([0::BIGINT], 600000, 0)"
     with duckdb.connect() as con:
         query = f"SELECT * REPLACE ({many} AS curve_episode) FROM '{trial}'"
-        con.execute(f"COPY ({query}) TO '{tmp_path / 'big.parquet'}' (FORMAT PARQUET, COMPRESSION ZSTD)")
+        con.execute(
+            f"COPY ({query}) TO '{tmp_path / 'big.parquet'}' (FORMAT PARQUET, COMPRESSION ZSTD)"
+        )
     trial.write_bytes((tmp_path / "big.parquet").read_bytes())
     assert trial.stat().st_size < 200_000
-    for read in (lambda: read_results(tmp_path / "copy"), lambda: answer([tmp_path / "copy"], "SELECT 1")):
-        with pytest.raises(sf.InvalidFile, match=r"says that it holds 60\d,\d{3} numbers, expected at most 100,000"):
+    for read in (
+        lambda: read_results(tmp_path / "copy"),
+        lambda: answer([tmp_path / "copy"], "SELECT 1"),
+    ):
+        with pytest.raises(
+            sf.InvalidFile, match=r"says that it holds 60\d,\d{3} numbers, expected at most 100,000"
+        ):
             read()
     assert len(read_trials([next(results.rglob("*.parquet"))])) == 1
 
@@ -691,7 +794,9 @@ def test_a_trial_that_stands_for_millions_of_numbers(results, tmp_path, monkeypa
     ],
 )
 def test_a_trial_with_a_column_of_another_kind(results, tmp_path, column, value):
-    """A list where one value belongs was taken for an array, and the table of results tripped over it."""
+    """A list where one value belongs was taken for an array, and the table of results tripped
+    over it.
+    """
     import duckdb
 
     from surefoot.studies.run.store import read_trials
@@ -704,7 +809,8 @@ def test_a_trial_with_a_column_of_another_kind(results, tmp_path, column, value)
         read_trials([tmp_path / "other.parquet"])
 
 
-# Minari ---------------------------------------------------------------------------------------------------------------
+# Minari
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -721,7 +827,10 @@ def with_environment(dataset, marker):
     from gymnasium.envs.registration import EnvSpec
 
     spec = EnvSpec(
-        "Own-v0", "subprocess:check_output", disable_env_checker=True, kwargs={"args": ["touch", str(marker)]}
+        "Own-v0",
+        "subprocess:check_output",
+        disable_env_checker=True,
+        kwargs={"args": ["touch", str(marker)]},
     )
     metadata = json.loads((dataset / "metadata.json").read_text())
     del metadata["observation_space"]
@@ -734,7 +843,9 @@ def test_the_environment_that_a_dataset_names_is_not_made(dataset, tmp_path):
     import minari
 
     with_environment(dataset, tmp_path / "ran")
-    with pytest.raises(sf.InvalidLog, match=r"lack the observation_space, and the environment .* is not run"):
+    with pytest.raises(
+        sf.InvalidLog, match=r"lack the observation_space, and the environment .* is not run"
+    ):
         sf.from_minari(targets.DATASET, tmp_path / "log.csv")
     assert not (tmp_path / "ran").exists()
     with pytest.raises(Exception, match="must inherit from"):
@@ -758,7 +869,11 @@ def test_data_of_a_dataset_that_lie_elsewhere_or_are_too_large(dataset, tmp_path
     def huge(file):
         file.create_dataset("episode_0/rewards", (2**40,), np.float64, chunks=(1024,))
 
-    for spoil, words in ((of_another_file, "stored outside"), (linked, "stored outside"), (huge, "8.19e.03 GiB")):
+    for spoil, words in (
+        (of_another_file, "stored outside"),
+        (linked, "stored outside"),
+        (huge, "8.19e.03 GiB"),
+    ):
         path.write_bytes(whole)
         with h5py.File(path, "a") as file:
             del file["episode_0/rewards"]
@@ -794,7 +909,10 @@ def test_entries_of_a_dataset_that_are_not_in_the_file(dataset, tmp_path, entrie
     assert path.stat().st_size < 1e5
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + GIB, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    with pytest.raises(sf.InvalidLog, match=f"'episode_0/actions' states that it has {entries:,} entries, but not all"):
+    with pytest.raises(
+        sf.InvalidLog,
+        match=f"'episode_0/actions' states that it has {entries:,} entries, but not all",
+    ):
         sf.from_minari(targets.DATASET, tmp_path / "log.csv")
     with h5py.File(path, "r") as file:
         if entries == 3:
@@ -804,7 +922,9 @@ def test_entries_of_a_dataset_that_are_not_in_the_file(dataset, tmp_path, entrie
                 file["episode_0/actions"][()]
 
 
-@pytest.mark.parametrize("options", [{}, {"chunks": (1,)}, {"chunks": True, "compression": "gzip"}, {"chunks": (9,)}])
+@pytest.mark.parametrize(
+    "options", [{}, {"chunks": (1,)}, {"chunks": True, "compression": "gzip"}, {"chunks": (9,)}]
+)
 def test_a_dataset_stored_in_another_way_is_read(dataset, tmp_path, options):
     """The control: contiguous, in small chunks, compressed, in chunks that are not full."""
     sf.from_minari(targets.DATASET, tmp_path / "before.csv")
@@ -815,21 +935,29 @@ def test_a_dataset_stored_in_another_way_is_read(dataset, tmp_path, options):
 
 
 def test_the_arrays_of_an_episode_are_added_up(dataset, tmp_path):
-    """Three arrays of 0.4 GiB, all stored, compressed to little: each is small enough, all of them are not."""
+    """Three arrays of 0.4 GiB, all stored, compressed to little: each is small enough, all of
+    them are not.
+    """
     import h5py
 
     length, zeros = 2**20, zlib.compress(bytes(8 * 2**20))
     with h5py.File(dataset / "main_data.hdf5", "a") as file:
         for name in ("a", "b", "c"):
             options = {"chunks": (length,), "compression": "gzip"}
-            array = file.create_dataset(f"episode_0/infos/{name}", (51 * length,), np.float64, **options)
+            array = file.create_dataset(
+                f"episode_0/infos/{name}", (51 * length,), np.float64, **options
+            )
             for i in range(51):
                 array.id.write_direct_chunk((i * length,), zeros)
-    with pytest.raises(sf.InvalidLog, match=r"'episode_0' states that it takes 1\.2 GiB, expected at most 1 GiB"):
+    with pytest.raises(
+        sf.InvalidLog, match=r"'episode_0' states that it takes 1\.2 GiB, expected at most 1 GiB"
+    ):
         sf.from_minari(targets.DATASET, tmp_path / "log.csv")
 
 
-@pytest.mark.parametrize("claim", [{"total_episodes": 10**12}, {"total_steps": -1}, {"total_episodes": "4"}])
+@pytest.mark.parametrize(
+    "claim", [{"total_episodes": 10**12}, {"total_steps": -1}, {"total_episodes": "4"}]
+)
 def test_a_dataset_that_claims_what_cannot_be(dataset, tmp_path, claim):
     metadata = json.loads((dataset / "metadata.json").read_text())
     (dataset / "metadata.json").write_text(json.dumps({**metadata, **claim}))
@@ -837,7 +965,8 @@ def test_a_dataset_that_claims_what_cannot_be(dataset, tmp_path, claim):
         sf.from_minari(targets.DATASET, tmp_path / "log.csv")
 
 
-# The command ----------------------------------------------------------------------------------------------------------
+# The command
+# --------------------------------------------------------------------------------------------------
 
 BAD_FILES = {
     "empty": b"",
@@ -883,7 +1012,10 @@ def test_a_bad_file_is_one_sentence_of_the_command(command, kind, tmp_path, monk
     file.write_bytes(BAD_FILES[kind])
     good = tmp_path.parent / f"{tmp_path.name}.toml"
     good.write_text(study())
-    given = [word.format(file=file, folder=file.parent if "Minari" in name else tmp_path, good=good) for word in words]
+    given = [
+        word.format(file=file, folder=file.parent if "Minari" in name else tmp_path, good=good)
+        for word in words
+    ]
     monkeypatch.setattr(sys, "argv", ["surefoot", *given])
     with pytest.raises(SystemExit) as end:
         main()
@@ -891,7 +1023,11 @@ def test_a_bad_file_is_one_sentence_of_the_command(command, kind, tmp_path, monk
     assert end.value.code in (1, 2)
     assert "Traceback" not in said.err + said.out
     text = said.err or said.out
-    assert text.startswith("surefoot: Invalid") or "logs check" in command or command.startswith("baseline")
+    assert (
+        text.startswith("surefoot: Invalid")
+        or "logs check" in command
+        or command.startswith("baseline")
+    )
     assert 20 < len(text) < LONGEST_MESSAGE
 
 
@@ -901,7 +1037,10 @@ def test_spoilt_files_in_the_command(results, tmp_path, monkeypatch, capsys):
     trial = next((tmp_path / "copy").rglob("*.parquet"))
     trial.write_bytes(trial.read_bytes()[:-200] + bytes(200))
     targets._make_baseline(tmp_path)
-    rewritten(tmp_path / "file.npz", codebook=np.array('{"states": 1000000000, "actions": 2, "rest": false}'))
+    rewritten(
+        tmp_path / "file.npz",
+        codebook=np.array('{"states": 1000000000, "actions": 2, "rest": false}'),
+    )
     for words in (
         ["results", str(tmp_path / "copy")],
         ["report", str(tmp_path / "copy")],

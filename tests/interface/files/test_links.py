@@ -1,4 +1,6 @@
-"""A name that is a link stands for the file that it leads to: the link stays, and both names have one lock."""
+"""A name that is a link stands for the file that it leads to: the link stays, and both names
+have one lock.
+"""
 
 from pathlib import Path
 
@@ -72,13 +74,19 @@ WRITERS = {
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 def test_a_link_stays_a_link_and_the_file_it_leads_to_is_written(tmp_path, write):
     (tmp_path / "there").mkdir()
-    there, link, name = tmp_path / "there" / "file.png", tmp_path / "link.png", Path("there") / "file.png"
+    there, link, name = (
+        tmp_path / "there" / "file.png",
+        tmp_path / "link.png",
+        Path("there") / "file.png",
+    )
     link.symlink_to(name)
     write(link)
     assert link.is_symlink() and link.readlink() == name
     assert there.stat().st_size > 0 and not there.is_symlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link.png", "there"]
-    assert [path.name for path in there.parent.iterdir()] == ["file.png"]  # no lock, no journal, no half of a file
+    assert [path.name for path in there.parent.iterdir()] == [
+        "file.png"
+    ]  # no lock, no journal, no half of a file
 
 
 @pytest.mark.parametrize("run", [learn, guard])

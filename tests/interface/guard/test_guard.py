@@ -1,4 +1,6 @@
-"""What users see of a guard: states that are values, tickets, refusals in one sentence, alarms, files, words."""
+"""What users see of a guard: states that are values, tickets, refusals in one sentence, alarms,
+files, words.
+"""
 
 import json
 
@@ -44,7 +46,11 @@ def test_an_absolute_floor_waits_for_the_baseline_on_trust():
     assert "rests on the premise that the baseline is above the floor" in plan.explain()
     warm = guard.plan(guard.admit(guard.begin(logged=[1.0] * 200), "c"))
     assert warm.certified and 0.4 < warm.certified_share["c"] < 0.5
-    assert warm.rho == pytest.approx(0.1) and warm.share["c"] == pytest.approx(0.1) and warm.stage == {"c": 0.1}
+    assert (
+        warm.rho == pytest.approx(0.1)
+        and warm.share["c"] == pytest.approx(0.1)
+        and warm.stage == {"c": 0.1}
+    )
     assert warm.share["c"] <= 0.1
     assert warm.promise.premise == "certified by data" and "200 logged returns" in warm.explain()
 
@@ -60,7 +66,9 @@ def test_stages_and_what_they_need():
     assert guard.plan(state).stage["c"] == 0.1
     low = sf.Guard(floor=0.999, **RANGE, stages=(0.5, 1.0))
     plan = low.plan(low.admit(low.begin(logged=[1.0] * 20_000), "c"))
-    assert 0.0 < plan.rho < 0.5 and plan.stage["c"] == 0.0  # below the first stage: what is certified
+    assert (
+        0.0 < plan.rho < 0.5 and plan.stage["c"] == 0.0
+    )  # below the first stage: what is certified
     assert plan.rho == pytest.approx(plan.certified_share["c"])
 
 
@@ -86,7 +94,9 @@ def test_a_better_candidate_is_adopted_and_a_worse_one_withdrawn():
     state = guard.admit(guard.begin(run="r"), "bad")
     state = played(guard, state, {"baseline": 0.7, "bad": 0.02}, 900)
     assert state.candidates == () and "below the floor" in state.policies[1].reason
-    assert guard.plan(state).rho == 0.0 and "withdrawn before episode" in guard.plan(state).explain()
+    assert (
+        guard.plan(state).rho == 0.0 and "withdrawn before episode" in guard.plan(state).explain()
+    )
 
 
 def test_one_after_another_the_certified_one_is_the_anchor():
@@ -98,7 +108,9 @@ def test_one_after_another_the_certified_one_is_the_anchor():
     plan = guard.plan(state)
     assert plan.share["baseline"] == 0.0 and 0.0 < plan.share["two"] < 0.5
     state = played(guard, state, values, 1500, seed=1)
-    assert guard.plan(state).share["two"] == pytest.approx(0.5)  # both are certified: the guard takes no side
+    assert guard.plan(state).share["two"] == pytest.approx(
+        0.5
+    )  # both are certified: the guard takes no side
     state = guard.withdraw(state, "one")
     assert guard.plan(state).share == {"baseline": 0.0, "one": 0.0, "two": 1.0}
     assert guard.withdraw(state, "one") is state
@@ -146,7 +158,9 @@ def test_episodes_to_go_count_open_tickets(floor):
 
 
 def test_episodes_to_go_know_of_the_other_candidates():
-    """Three candidates share what is spared: alone, the first one would be at the next stage already."""
+    """Three candidates share what is spared: alone, the first one would be at the next stage
+    already.
+    """
     guard = sf.Guard(floor=sf.Relative(0.12), **RANGE)
     state = guard.begin(logged=[1.0, 1.0, 1.0, 0.0] * 50, run="r")
     for name in "abc":
@@ -194,7 +208,9 @@ def test_open_tickets_are_listed_in_dispatch_order():
         if len(tickets) == 1:
             assert repr(state) == "GuardState(1 ticket, 1 open, candidates: c)"
     state = guard.settle(state, tickets[1], 1.0)
-    assert state.unsettled() == (tickets[0], tickets[2], tickets[3]) and state.unsettled("c") == (tickets[2],)
+    assert state.unsettled() == (tickets[0], tickets[2], tickets[3]) and state.unsettled("c") == (
+        tickets[2],
+    )
     assert guard.settle(state, state.unsettled()[0], 0.5).unsettled("baseline") == (tickets[3],)
 
 
@@ -213,7 +229,9 @@ def test_two_runs_have_other_coins():
     one, two, first, second = (sides(run) for run in ("one", "two", None, None))
     assert sides("one") == one
     for some, other in ((one, two), (first, second), (one, first)):
-        assert [policy for policy, _ in some] != [policy for policy, _ in other]  # equal with probability 2^-60
+        assert [policy for policy, _ in some] != [
+            policy for policy, _ in other
+        ]  # equal with probability 2^-60
 
 
 def test_tickets_of_other_runs_and_of_forks_are_refused(tmp_path):
@@ -221,13 +239,17 @@ def test_tickets_of_other_runs_and_of_forks_are_refused(tmp_path):
     guard = sf.Guard(floor=0.65, **RANGE, stages=())
     states = [guard.admit(guard.begin(run=run), "c") for run in ("one", "two", None, None)]
     drawn = [guard.draw(state, guard.plan(state), np.random.default_rng(0)) for state in states]
-    drawn += [guard.draw(states[0], guard.plan(states[0]), np.random.default_rng(seed)) for seed in (1, 2)]
+    drawn += [
+        guard.draw(states[0], guard.plan(states[0]), np.random.default_rng(seed)) for seed in (1, 2)
+    ]
     assert len({(ticket.number, ticket.policy, ticket.guard) for _, ticket in drawn}) == 1
     for i, (state, _) in enumerate(drawn):
         for j, (_, ticket) in enumerate(drawn):
             if i == j:
                 guard.save(state, tmp_path / f"{i}.npz")
-                assert guard.settle(guard.load(tmp_path / f"{i}.npz"), ticket, 1.0).open_tickets == 0
+                assert (
+                    guard.settle(guard.load(tmp_path / f"{i}.npz"), ticket, 1.0).open_tickets == 0
+                )
             else:
                 with pytest.raises(sf.InvalidEpisode, match="is unknown"):
                     guard.settle(state, ticket, 1.0)
@@ -239,25 +261,34 @@ def test_tickets_of_other_runs_and_of_forks_are_refused(tmp_path):
 
 @pytest.mark.parametrize("workers", [1, 4])
 def test_workers_that_fork_a_state_do_not_choose_among_their_returns(workers):
-    """Each draws from the same state, and only the first one's is kept; good returns are reported first.
+    """Each draws from the same state, and only the first one's is kept; good returns are reported
+    first.
 
-    Three runs with fixed seeds. A guard that fails as it did before, in 12 of 12 runs, is found with probability near
-    1; the promise may fail in a run with probability 0.05: at most 0.15 in three, and not with these seeds.
+    Three runs with fixed seeds. A guard that fails as it did before, in 12 of 12 runs, is found
+    with probability near 1; the promise may fail in a run with probability 0.05: at most 0.15 in
+    three, and not with these seeds.
     """
     guard, worth = sf.Guard(floor=0.65, **RANGE, stages=()), {"baseline": 0.9, "c": 0.5}
     below = refused = 0
     for seed in range(3):
         coins = [np.random.default_rng([seed, j]) for j in range(workers)]
         world, plan = np.random.default_rng([seed, 99]), None
-        state = guard.admit(guard.begin(logged=(world.random(2000) < 0.9).astype(float), run="r"), "c")
+        state = guard.admit(
+            guard.begin(logged=(world.random(2000) < 0.9).astype(float), run="r"), "c"
+        )
         for _ in range(250):
             plan = guard.next_plan(state, plan)
-            if plan.certified and sum(plan.share[name] * worth[name] for name in worth) < 0.65 - 1e-9:
+            if (
+                plan.certified
+                and sum(plan.share[name] * worth[name] for name in worth) < 0.65 - 1e-9
+            ):
                 below += 1
                 break
             drawn = [guard.draw(state, plan, coin) for coin in coins]
             state = drawn[0][0]
-            reports = [(ticket, float(world.random() < worth[ticket.policy])) for _, ticket in drawn]
+            reports = [
+                (ticket, float(world.random() < worth[ticket.policy])) for _, ticket in drawn
+            ]
             for ticket, ret in sorted(reports, key=lambda report: -report[1]):
                 try:
                     state = guard.settle(state, ticket, ret)
@@ -277,16 +308,28 @@ def test_bad_input_is_one_sentence_and_changes_nothing():
     cases = [
         (sf.InvalidEpisode, "is unknown", lambda: guard.settle(state, 7, 1.0)),
         (sf.InvalidEpisode, "is unknown", lambda: guard.settle(state, foreign, 1.0)),
-        (sf.InvalidEpisode, "is unknown", lambda: guard.settle(state, ticket._replace(policy="c"), 1.0)),
+        (
+            sf.InvalidEpisode,
+            "is unknown",
+            lambda: guard.settle(state, ticket._replace(policy="c"), 1.0),
+        ),
         (sf.InvalidEpisode, "integer", lambda: guard.settle(state, "0", 1.0)),
-        (sf.InvalidEpisode, "settled with 1 before, found 0", lambda: guard.settle(settled, ticket, 0.0)),
+        (
+            sf.InvalidEpisode,
+            "settled with 1 before, found 0",
+            lambda: guard.settle(settled, ticket, 0.0),
+        ),
         (sf.InvalidEpisode, "expected a number", lambda: guard.settle(state, ticket, float("nan"))),
         (sf.InvalidEpisode, "expected a number", lambda: guard.settle(state, ticket, None)),
         (sf.InvalidEpisode, "stays open", lambda: guard.settle(state, ticket, 1.5)),
         (sf.InvalidSetting, "another guard", lambda: other.plan(state)),
         (sf.InvalidSetting, "another guard", lambda: other.settle(state, ticket, 1.0)),
         (sf.InvalidSetting, "Expected a state", lambda: guard.plan("state")),
-        (sf.InvalidSetting, "not made by this guard", lambda: guard.draw(state, other.plan(other.begin()), None)),
+        (
+            sf.InvalidSetting,
+            "not made by this guard",
+            lambda: guard.draw(state, other.plan(other.begin()), None),
+        ),
         (sf.InvalidSetting, "another state", lambda: guard.draw(guard.begin(), plan, None)),
         (sf.InvalidSetting, "expected an integer >= 0", lambda: guard.dispatch(state, -1)),
         (sf.InvalidSetting, "no policy 2", lambda: guard.dispatch(state, 2)),
@@ -298,7 +341,11 @@ def test_bad_input_is_one_sentence_and_changes_nothing():
         (sf.InvalidSetting, "fingerprint", lambda: guard.admit(state, "d", fingerprint=7)),
         (sf.InvalidSetting, "no candidate", lambda: guard.withdraw(state, "baseline")),
         (sf.InvalidLog, "outside the declared range", lambda: guard.begin(logged=[0.5, 1.2])),
-        (sf.InvalidSetting, "rng is 0, expected a generator", lambda: guard.draw(state, guard.plan(state), 0)),
+        (
+            sf.InvalidSetting,
+            "rng is 0, expected a generator",
+            lambda: guard.draw(state, guard.plan(state), 0),
+        ),
         (sf.InvalidLog, "or None where", lambda: guard.begin(logged=[0.5, float("nan")])),
         (sf.InvalidLog, "or None where", lambda: guard.begin(logged=np.array([0.5, np.nan]))),
         (sf.InvalidLog, "one return per episode", lambda: guard.begin(logged=[[0.5], [0.5]])),
@@ -342,7 +389,9 @@ def test_a_plan_ends_with_a_withdrawal():
 
 
 def test_a_plan_is_played_by_its_own_state_only():
-    """Another run has the same names and as many returns; a fork settled the same ticket with another return."""
+    """Another run has the same names and as many returns; a fork settled the same ticket with
+    another return.
+    """
     guard = sf.Guard(floor=0.65, **RANGE, stages=())
     begun = guard.admit(guard.begin(run="r"), "c")
 
@@ -358,7 +407,11 @@ def test_a_plan_is_played_by_its_own_state_only():
     assert guard.next_plan(bad, plan).rho == 0.0 and guard.next_plan(good, plan) is plan
     open_one, ticket = guard.dispatch(good, 1)
     forks = [guard.settle(open_one, ticket, ret) for ret in (0.0, 1.0)]
-    for state, foreign in ((bad, plan), (forks[0], guard.plan(forks[1])), (open_one, guard.plan(forks[1]))):
+    for state, foreign in (
+        (bad, plan),
+        (forks[0], guard.plan(forks[1])),
+        (open_one, guard.plan(forks[1])),
+    ):
         with pytest.raises(sf.InvalidSetting, match="another state"):
             guard.draw(state, foreign, np.random.default_rng(0))
     for state in (good, open_one, *forks, after([0.0] * 600, good), guard.admit(good, "d")):
@@ -370,7 +423,12 @@ def test_a_plan_is_played_by_its_own_state_only():
 
 @pytest.mark.parametrize(
     ("floor", "policy", "ret", "alarm"),
-    [(0.5, 0, -0.1, True), (0.5, 1, -0.1, True), (sf.Relative(0.1), 0, 1.1, True), (sf.Relative(0.1), 1, -0.1, True)],
+    [
+        (0.5, 0, -0.1, True),
+        (0.5, 1, -0.1, True),
+        (sf.Relative(0.1), 0, 1.1, True),
+        (sf.Relative(0.1), 1, -0.1, True),
+    ],
 )
 def test_a_return_outside_its_range_freezes_the_guard(floor, policy, ret, alarm):
     guard = sf.Guard(floor=floor, **RANGE)
@@ -380,13 +438,26 @@ def test_a_return_outside_its_range_freezes_the_guard(floor, policy, ret, alarm)
     state, ticket = guard.dispatch(state, policy)
     state = guard.settle(state, ticket, ret)
     plan = guard.plan(state)
-    assert bool(state.alarm) == alarm and plan.rho == 0.0 and state.open_tickets == 1  # not clipped, not counted
+    assert (
+        bool(state.alarm) == alarm and plan.rho == 0.0 and state.open_tickets == 1
+    )  # not clipped, not counted
     assert plan.promise.alarm and not plan.promise.certified and plan.explain().count("ALARM") == 1
-    assert plan.safety == "trusted" and plan.frozen and not plan.certified and before.certified and not before.frozen
-    assert plan.lower == plan.upper == {} and plan.certified_share == {"c": 0.0} and plan.below == ()
+    assert (
+        plan.safety == "trusted"
+        and plan.frozen
+        and not plan.certified
+        and before.certified
+        and not before.frozen
+    )
+    assert (
+        plan.lower == plan.upper == {} and plan.certified_share == {"c": 0.0} and plan.below == ()
+    )
     assert "frozen after an ALARM, no promise is made" in repr(plan)
     assert (plan.promise.kind, plan.promise.premise) == ("no floor", None)
-    assert "certified" not in f"{plan.promise} {plan.explain()}".lower() and "Frozen, no promise is made" in plan.why
+    assert (
+        "certified" not in f"{plan.promise} {plan.explain()}".lower()
+        and "Frozen, no promise is made" in plan.why
+    )
     assert "What the returns prove" not in plan.explain() and "Taken on trust" not in plan.explain()
     assert "What the returns prove" in before.explain() and "Taken on trust" in before.explain()
     with pytest.raises(sf.InvalidSetting, match="alarm"):
@@ -408,7 +479,13 @@ def test_a_return_that_is_too_high_where_only_a_lower_bound_is_used_is_refused(f
 def test_a_saved_state_goes_on_exactly(tmp_path):
     guard = sf.Guard(floor=0.55, low=-1.0, high=2.0, delta=0.1, unit="EUR")
     state = guard.begin(logged=[0.5, None, 1.75, 2.0], fingerprint="abc")
-    state = played(guard, guard.admit(state, "c", fingerprint="7f"), {"baseline": 0.7, "c": 0.9}, 700, lost=0.02)
+    state = played(
+        guard,
+        guard.admit(state, "c", fingerprint="7f"),
+        {"baseline": 0.7, "c": 0.9},
+        700,
+        lost=0.02,
+    )
     state = guard.withdraw(guard.admit(state, "d"), "d")
     guard.save(state, tmp_path / "g.npz")
     back = guard.load(tmp_path / "g.npz")
@@ -445,7 +522,9 @@ def test_a_saved_state_goes_on_exactly(tmp_path):
         {"about_guard": lambda x: json.dumps({**json.loads(str(x)), "policies": []})},
         {
             "about_guard": lambda x: (
-                str(x).replace('"d", null, 60', '"d", null, 0').replace('"c", null, 0', '"c", null, 1')
+                str(x)
+                .replace('"d", null, 60', '"d", null, 0')
+                .replace('"c", null, 0', '"c", null, 1')
             )
         },
         {"about_guard": lambda x: json.dumps({"guard": json.loads(str(x))["guard"]})},
@@ -454,13 +533,19 @@ def test_a_saved_state_goes_on_exactly(tmp_path):
 def test_a_state_that_is_impossible_is_refused(tmp_path, damage):
     """Also one with a hash that fits."""
     guard = sf.Guard(**RANGE)
-    state = played(guard, guard.admit(guard.begin(logged=[0.5], run="r"), "c"), {"baseline": 0.7, "c": 0.9}, 60)
+    state = played(
+        guard, guard.admit(guard.begin(logged=[0.5], run="r"), "c"), {"baseline": 0.7, "c": 0.9}, 60
+    )
     state = guard.admit(state, "d")
     guard.save(state, tmp_path / "g.npz")
     _, arrays = read_arrays(tmp_path / "g.npz", {"guard-state": ()})
     write_arrays(tmp_path / "h.npz", "guard-state", arrays)
     assert guard.load(tmp_path / "h.npz") == state
-    write_arrays(tmp_path / "h.npz", "guard-state", {**arrays, **{k: f(arrays[k]) for k, f in damage.items()}})
+    write_arrays(
+        tmp_path / "h.npz",
+        "guard-state",
+        {**arrays, **{k: f(arrays[k]) for k, f in damage.items()}},
+    )
     with pytest.raises(sf.InvalidFile, match="damaged"):
         guard.load(tmp_path / "h.npz")
 
@@ -472,15 +557,27 @@ def test_the_words_are_those_of_everywhere():
     guard = sf.Guard(floor=sf.Below(0.1), low=-5.0, high=5.0, unit="EUR")
     plan = guard.plan(guard.admit(guard.begin(), "ppo-7"))
     text = plan.explain()
-    for words in ("Next: ", "Certified", "How delta = 0.05 is spent", "Taken on trust, checked by nobody:", "EUR"):
+    for words in (
+        "Next: ",
+        "Certified",
+        "How delta = 0.05 is spent",
+        "Taken on trust, checked by nobody:",
+        "EUR",
+    ):
         assert words in text
-    assert str(plan.promise).startswith("certified at delta = 0.05") and plan.promise.premise == "none needed"
+    assert (
+        str(plan.promise).startswith("certified at delta = 0.05")
+        and plan.promise.premise == "none needed"
+    )
     assert "asserted by the user, without a fingerprint: baseline, ppo-7" in text
     named = guard.plan(guard.admit(guard.begin(fingerprint="a"), "ppo-7", fingerprint="b"))
     assert "asserted by the user" not in named.explain()
     assert "ppo-7 0.01; certified" in repr(plan) and "less 10 EUR" in repr(plan)
     assert "0.0425 on comparing ppo-7 with the baseline" in text
-    goal = "must be proved to be worth the baseline's value less 0.1 EUR, and is proved to be worth at least"
+    goal = (
+        "must be proved to be worth the baseline's value less 0.1 EUR, and is proved to be "
+        "worth at least"
+    )
     assert f"{goal} the baseline's value less 10 EUR" in text
     assert "The baseline cannot be below the floor: it is measured from the baseline." in text
 
@@ -491,7 +588,10 @@ def test_values_have_their_unit():
     plan = guard.plan(state)
     text = plan.explain()
     assert "must be proved to be worth 40 EUR, and is proved to be worth at least 0 EUR" in text
-    assert "declared range, 0 to 200 EUR" in text and "the baseline is proved to be worth at least 0.10" in text
+    assert (
+        "declared range, 0 to 200 EUR" in text
+        and "the baseline is proved to be worth at least 0.10" in text
+    )
     assert "by 1 return, mean 50 EUR; 1 without a return, counted as the worst return\n" in text
     assert "That the baseline is above the floor is not proved yet." in text
     assert "trusted; floor: 40 EUR; baseline: at least 0.10" in repr(plan)
@@ -503,18 +603,31 @@ def test_values_have_their_unit():
 def test_bounds_that_are_not_within_delta_are_told_apart(floor, wrong):
     guard = sf.Guard(floor=floor, **RANGE)
     state = played(
-        guard, guard.admit(guard.begin(logged=[1.0, 0.5] * 100, run="r"), "c"), {"baseline": 0.7, "c": 0.8}, 50
+        guard,
+        guard.admit(guard.begin(logged=[1.0, 0.5] * 100, run="r"), "c"),
+        {"baseline": 0.7, "c": 0.8},
+        50,
     )
     plan = guard.plan(state)
     proved, other = plan.explain().split("What the returns prove")[1].split("Not within delta")
     other = other.split("\n\n")[0]
-    assert "within delta, after 50 episodes" in proved and f"wrong with probability {wrong} at most" in other
+    assert (
+        "within delta, after 50 episodes" in proved
+        and f"wrong with probability {wrong} at most" in other
+    )
     assert "  c: at least " in proved and "  c: at most " in other and "  c: at most " not in proved
     assert guard.levels(1)[1] == wrong
     if floor == 0.5:
         assert "  baseline: at least " in proved and "  baseline: at most " in other
         assert list(plan.lower) == ["baseline", "c"] and plan.compared == {}
     else:
-        assert "  baseline: what the others are compared with, by " in proved and "  baseline: at least " in other
-        assert list(plan.lower) == ["baseline"] and 0.0 < plan.compared["c"] < 1.0 and guard.levels(0) == (wrong, wrong)
+        assert (
+            "  baseline: what the others are compared with, by " in proved
+            and "  baseline: at least " in other
+        )
+        assert (
+            list(plan.lower) == ["baseline"]
+            and 0.0 < plan.compared["c"] < 1.0
+            and guard.levels(0) == (wrong, wrong)
+        )
         assert "of the baseline's value" in proved

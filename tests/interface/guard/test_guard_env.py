@@ -16,7 +16,9 @@ GUARD = sf.Guard(floor=0.4, low=0.0, high=1.0, stages=())
 
 
 class Contextual(gymnasium.Env):
-    """One step: action 1 pays with probability `observation[0]`, action 0 with 0.5. All from the seed."""
+    """One step: action 1 pays with probability `observation[0]`, action 0 with 0.5. All from the
+    seed.
+    """
 
     observation_space = Box(0.0, 1.0, (2,), np.float64)
     action_space = Discrete(2)
@@ -32,7 +34,9 @@ class Contextual(gymnasium.Env):
 
 
 class Pushing(gymnasium.Env):
-    """A Dict observation and a Box action; truncated after three steps. Each step pays what was pushed, over 3."""
+    """A Dict observation and a Box action; truncated after three steps. Each step pays what was
+    pushed, over 3.
+    """
 
     observation_space = Dict({"left": Discrete(5), "force": Box(-1.0, 1.0, (2,), np.float32)})
     action_space = Box(0.0, 1.0, (2,), np.float32)
@@ -97,13 +101,17 @@ def test_three_kinds_of_policies_play_the_same():
     run = runs[0]
     assert run.plan.rho == 1.0 and run.failed == run.refused == 0 and run.played["candidate"] > 100
     assert run.mean_return["candidate"] == pytest.approx(0.625, abs=0.12)
-    assert run.promise.certified and "Next: candidate" in run.explain() and "300 episodes" in repr(run)
+    assert (
+        run.promise.certified and "Next: candidate" in run.explain() and "300 episodes" in repr(run)
+    )
 
 
 def test_dict_and_box_spaces_and_truncation():
     """A return is what an episode paid, though it was truncated."""
     half, full = np.full(2, 0.5), [1.0, 1.0]
-    run = sf.guard_env(Pushing(), GUARD, baseline=always(half), candidate=always(full), episodes=150, seed=0)
+    run = sf.guard_env(
+        Pushing(), GUARD, baseline=always(half), candidate=always(full), episodes=150, seed=0
+    )
     returns = run.state.tickets.columns.ret
     assert set(np.round(returns, 6)) == {0.5, 1.0}
     assert run.played["candidate"] > 10
@@ -116,7 +124,10 @@ def test_a_policy_that_raises_counts_as_the_worst_return():
         return informed(observation)
 
     run = played(fragile, 200, logged=[1.0] * 200)
-    assert run.failed == run.state.policies[1].unheard > 5 and "ZeroDivisionError: of a model" in run.last_failure
+    assert (
+        run.failed == run.state.policies[1].unheard > 5
+        and "ZeroDivisionError: of a model" in run.last_failure
+    )
     good = played(informed, 200, logged=[1.0] * 200)
     assert run.plan.lower["candidate"] < good.plan.lower["candidate"] and run.episodes == 200
 
@@ -129,14 +140,19 @@ def test_a_policy_that_fails_is_told_of(caplog):
     [record] = caplog.records
     assert record.name == "surefoot" and "of policy 'candidate' failed" in record.getMessage()
     assert f"{run.failed} whose policy FAILED (of 60 episodes)" in repr(run) and run.failed > 5
-    assert run.explain().startswith(f"{run.failed} whose policy FAILED") and "ValueError: no weights" in run.explain()
+    assert (
+        run.explain().startswith(f"{run.failed} whose policy FAILED")
+        and "ValueError: no weights" in run.explain()
+    )
     caplog.clear()
     good = played(informed, 60, logged=[1.0] * 200)
     assert not caplog.records and "FAILED" not in repr(good) + good.explain()
 
 
 def test_an_episode_that_was_broken_off_is_not_played_again(tmp_path):
-    """The second Ctrl-C interrupts a policy: its ticket was drawn, stays open, and counts as the worst return."""
+    """The second Ctrl-C interrupts a policy: its ticket was drawn, stays open, and counts as the
+    worst return.
+    """
     calls = []
 
     def patient(observation):
@@ -166,7 +182,10 @@ def test_a_return_that_is_refused_stays_open():
             return observation, 1.5 if action else 0.5, *rest
 
     run = played(always(1), episodes=60, env=Generous(), logged=[1.0] * 200)
-    assert run.refused == run.played["candidate"] > 5 and "above the declared range" in run.last_failure
+    assert (
+        run.refused == run.played["candidate"] > 5
+        and "above the declared range" in run.last_failure
+    )
 
 
 def test_a_return_below_the_range_freezes_the_guard():
@@ -176,7 +195,11 @@ def test_a_return_below_the_range_freezes_the_guard():
             return observation, -2.0 if action else 0.5, *rest
 
     run = played(always(1), episodes=60, env=Harmful(), logged=[1.0] * 200)
-    assert run.played["candidate"] == 1 and "premise is false" in run.alarm and not run.promise.certified
+    assert (
+        run.played["candidate"] == 1
+        and "premise is false" in run.alarm
+        and not run.promise.certified
+    )
 
 
 def test_an_environment_that_fails_ends_the_run_with_its_ticket_recorded(tmp_path):
@@ -193,7 +216,9 @@ def test_an_environment_that_fails_ends_the_run_with_its_ticket_recorded(tmp_pat
     with pytest.raises(ConnectionError):
         played(episodes=100, env=env, save=tmp_path / "run.npz")
     run = played(episodes=100, env=env, save=tmp_path / "run.npz", resume=True)
-    assert run.episodes == 100 and run.state.open_tickets == 1  # the episode is not played again: it was drawn
+    assert (
+        run.episodes == 100 and run.state.open_tickets == 1
+    )  # the episode is not played again: it was drawn
 
 
 def test_saving_changes_nothing(tmp_path, monkeypatch):
@@ -233,7 +258,11 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path):
     with pytest.raises(sf.InvalidFile, match="exists"):
         played(**settings, **save)
     second = played(**settings, **save, resume=True)
-    assert not second.interrupted and second.state == whole.state and second.mean_return == whole.mean_return
+    assert (
+        not second.interrupted
+        and second.state == whole.state
+        and second.mean_return == whole.mean_return
+    )
     assert (tmp_path / "a.ledger").read_bytes() == (tmp_path / "b.ledger").read_bytes()
     verdict = sf.check_ledger(tmp_path / "b.ledger")
     assert verdict.closed and not verdict.refusals and verdict.episodes == 200
@@ -260,11 +289,17 @@ def test_a_finished_run_goes_on_to_the_bytes_of_a_longer_one(tmp_path, first):
         assert (longer.alarm != "") == (name == "alarmed")
         played(episodes=first, **settings, save=parts / "a.npz", ledger=parts / "a.ledger")
         run = played(episodes=150, **settings, save=parts / "a.npz", resume=True)
-        assert run.state == longer.state and run.mean_return == longer.mean_return and run.alarm == longer.alarm
+        assert (
+            run.state == longer.state
+            and run.mean_return == longer.mean_return
+            and run.alarm == longer.alarm
+        )
         for file in ("a.npz", "a.ledger"):
             assert (parts / file).read_bytes() == (whole / file).read_bytes()
         before = (parts / "a.npz").read_bytes()
-        with pytest.raises(sf.InvalidFile, match=r"holds 150 episodes, found episodes=149\..*150 or more"):
+        with pytest.raises(
+            sf.InvalidFile, match=r"holds 150 episodes, found episodes=149\..*150 or more"
+        ):
             played(episodes=149, **settings, save=parts / "a.npz", resume=True)
         assert (parts / "a.npz").read_bytes() == before
         (parts / "a.ledger").unlink()
@@ -291,7 +326,9 @@ SETTINGS = {"episodes": 120, "watchdog": sf.Watchdog(), "logged": [1.0] * 200}
 
 
 def killed(folder):
-    """In another process: the candidate's fifth episode ends it, and nothing can be done about it."""
+    """In another process: the candidate's fifth episode ends it, and nothing can be done about
+    it.
+    """
     files = {"save": f"{folder}/b.npz", "ledger": f"{folder}/b.ledger"}
     played(Fifth(lambda: os._exit(9)), **SETTINGS, **files)
 
@@ -301,23 +338,32 @@ def left(tmp_path_factory):
     """A folder with what a process left that was killed: copy it."""
     folder = tmp_path_factory.mktemp("left")
     code = "import runpy, sys; runpy.run_path(sys.argv[1])['killed'](sys.argv[2])"
-    assert subprocess.run([sys.executable, "-c", code, __file__, str(folder)], check=False).returncode == 9
+    assert (
+        subprocess.run([sys.executable, "-c", code, __file__, str(folder)], check=False).returncode
+        == 9
+    )
     return folder
 
 
 @pytest.mark.parametrize("more", [b"", b'["drawn", 9'])
 def test_an_episode_in_which_the_process_is_killed_is_an_open_ticket(tmp_path, left, more):
-    """Resumed, the run is the one in which that episode failed. A line that was cut off: no episode had begun."""
+    """Resumed, the run is the one in which that episode failed. A line that was cut off: no
+    episode had begun.
+    """
     whole = played(Fifth(broken), **SETTINGS, ledger=tmp_path / "a.ledger")
     shutil.copytree(left, tmp_path, dirs_exist_ok=True)
     with (tmp_path / "b.npz.journal").open("ab") as stream:
         stream.write(more)
-    run = played(informed, **SETTINGS, save=tmp_path / "b.npz", ledger=tmp_path / "b.ledger", resume=True)
+    run = played(
+        informed, **SETTINGS, save=tmp_path / "b.npz", ledger=tmp_path / "b.ledger", resume=True
+    )
     assert run.state.open_tickets == 1 and run.played["candidate"] > 20
     assert run.state == whole.state
     assert (tmp_path / "b.ledger").read_bytes() == (tmp_path / "a.ledger").read_bytes()
     assert not (tmp_path / "b.npz.journal").exists()
-    shutil.copy(left / "b.npz.journal", tmp_path)  # as if killed after the run was saved, before this was removed
+    shutil.copy(
+        left / "b.npz.journal", tmp_path
+    )  # as if killed after the run was saved, before this was removed
     assert played(informed, **SETTINGS, save=tmp_path / "b.npz", resume=True).state == whole.state
 
 
@@ -341,7 +387,9 @@ def test_a_journal_that_does_not_fit_is_refused_and_kept(tmp_path, left):
 
 
 def test_one_process_at_a_time_goes_on_with_a_run(tmp_path):
-    """Else both would play the same tickets, and whoever saved last would choose which returns count."""
+    """Else both would play the same tickets, and whoever saved last would choose which returns
+    count.
+    """
     file, refusals = tmp_path / "run.npz", []
 
     def meddling(observation):
@@ -354,7 +402,9 @@ def test_one_process_at_a_time_goes_on_with_a_run(tmp_path):
     logged = [1.0, 0.0, 1.0] * 100
     first = played(meddling, 40, save=file, logged=logged)
     assert first.failed == 0 and first.played["candidate"] > 3
-    assert len(refusals) == 2 * first.played["candidate"] and all("by another process" in text for text in refusals)
+    assert len(refusals) == 2 * first.played["candidate"] and all(
+        "by another process" in text for text in refusals
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
     assert played(meddling, 40, save=file, resume=True, logged=logged).state == first.state
 
@@ -369,8 +419,14 @@ def test_the_watchdog_freezes_a_guard_whose_promise_is_not_supported():
 
 
 def test_several_candidates_by_name_with_fingerprints():
-    run = played({"good": informed, "bad": lambda o: int(o[0] < 0.2)}, episodes=300, fingerprints={"good": "9c"})
-    assert set(run.played) == {"baseline", "good", "bad"} and run.state.policies[1].fingerprint == "9c"
+    run = played(
+        {"good": informed, "bad": lambda o: int(o[0] < 0.2)},
+        episodes=300,
+        fingerprints={"good": "9c"},
+    )
+    assert (
+        set(run.played) == {"baseline", "good", "bad"} and run.state.policies[1].fingerprint == "9c"
+    )
 
 
 def test_what_is_refused():
@@ -391,7 +447,9 @@ def test_a_ppo_policy_of_stable_baselines():
     env = gymnasium.make("CartPole-v1", max_episode_steps=100)
     model = sb3.PPO("MlpPolicy", env, seed=0, device="cpu").learn(5000)
     guard = sf.Guard(floor=sf.Relative(0.2), low=0, high=100, stages=())
-    run = sf.guard_env(env, guard, baseline=lambda o: int(o[2] > 0), candidate={"ppo": model}, episodes=100, seed=0)
+    run = sf.guard_env(
+        env, guard, baseline=lambda o: int(o[2] > 0), candidate={"ppo": model}, episodes=100, seed=0
+    )
     assert run.failed == 0 and run.played["ppo"] > 10
 
 
@@ -406,7 +464,9 @@ def test_a_model_of_scikit_learn():
 
 
 def test_a_run_never_cuts_the_ledger_of_another_one_and_knows_its_own(tmp_path):
-    """A mistyped file is refused, and so is a ledger that lost plans which the run remembers. Not a byte changes."""
+    """A mistyped file is refused, and so is a ledger that lost plans which the run remembers.
+    Not a byte changes.
+    """
     plans = {"ledger": tmp_path / "plans.ledger", "logged": [1.0, 0.0, 1.0] * 100}
     played(informed, 60, save=tmp_path / "run.npz", **plans)
     before = plans["ledger"].read_bytes()

@@ -1,4 +1,6 @@
-"""Ledgers of guards: true ones are accepted, forged ones are refused; the verifier needs the standard library only."""
+"""Ledgers of guards: true ones are accepted, forged ones are refused; the verifier needs the
+standard library only.
+"""
 
 import itertools
 import json
@@ -72,7 +74,11 @@ def test_a_true_ledger_is_accepted(tmp_path, name):
     ledger, state = written(path, name)
     verdict = sf.check_ledger(path)
     assert verdict.refusals == () and verdict.closed and verdict.episodes == 300
-    assert verdict.plans > 5 and verdict.certified > 3 and verdict.certified + verdict.trusted == verdict.plans
+    assert (
+        verdict.plans > 5
+        and verdict.certified > 3
+        and verdict.certified + verdict.trusted == verdict.plans
+    )
     assert "closed" in repr(ledger)
     with pytest.raises(sf.InvalidSetting, match="closed"):
         ledger.write(GUARDS[name].plan(state))
@@ -82,7 +88,9 @@ def test_a_true_ledger_is_accepted(tmp_path, name):
 
 @pytest.mark.parametrize("floor", [0.5, sf.Relative(0.1)])
 def test_no_plan_is_certified_after_an_alarm(tmp_path, floor):
-    """A true ledger says so, and one that claims it is refused: the same file without the alarm is not."""
+    """A true ledger says so, and one that claims it is refused: the same file without the alarm
+    is not.
+    """
     guard = sf.Guard(floor=floor, low=0.0, high=1.0)
     state = guard.admit(guard.begin([1.0] * 300, run="r"), "c")
     path = tmp_path / "g.ledger"
@@ -101,7 +109,10 @@ def test_no_plan_is_certified_after_an_alarm(tmp_path, floor):
     lied = forged(path, lambda r: plans(r)[1].update(safety="certified"))
     assert "an alarm was raised" in str(lied.refusals)
     quiet = forged(
-        path, lambda r: [record.update(alarm="") for record in r[1:]] + [plans(r)[1].update(safety="certified")]
+        path,
+        lambda r: (
+            [record.update(alarm="") for record in r[1:]] + [plans(r)[1].update(safety="certified")]
+        ),
     )
     assert quiet.refusals == () and quiet.certified == 2
 
@@ -113,12 +124,16 @@ def test_the_command_chooses_the_verifier_and_the_file_stands_alone(tmp_path):
     assert told.exit_code == 0 and "ACCEPTED" in told.output and "A guard" in told.output
     alone = tmp_path / "elsewhere.py"
     alone.write_text(Path(guard_verifier.__file__).read_text())
-    done = subprocess.run([sys.executable, "-I", str(alone), str(path)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-I", str(alone), str(path)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0 and done.stdout == told.output
     damaged = path.read_bytes().replace(b"certified", b"Certified", 1)
     path.write_bytes(damaged)
     assert CliRunner().invoke(app, ["certify", str(path)]).exit_code == 3
-    done = subprocess.run([sys.executable, "-I", str(alone), "none"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-I", str(alone), "none"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2 and "cannot be read" in done.stderr
 
 
@@ -128,7 +143,9 @@ def forged(path, forge):
     forge(records)
     digest, lines = "0" * 64, []
     for record in records:
-        line, digest = chained({key: value for key, value in record.items() if key != "digest"}, digest)
+        line, digest = chained(
+            {key: value for key, value in record.items() if key != "digest"}, digest
+        )
         lines.append(line)
     return guard_verifier.verify(lines)
 
@@ -179,9 +196,18 @@ def drawn_without_share(records):
 
 
 FORGERIES = {
-    "a bound that is a little too good": (lambda r: add_to_bound(last(r), 1, 0.001), "not proved by its tickets"),
-    "a bound by other tickets": (lambda r: last(r)["bounds"][1].__setitem__(1, 3), "not proved by its tickets"),
-    "a bound by more tickets": (lambda r: last(r)["bounds"][1].__setitem__(1, 10**6), "more tickets"),
+    "a bound that is a little too good": (
+        lambda r: add_to_bound(last(r), 1, 0.001),
+        "not proved by its tickets",
+    ),
+    "a bound by other tickets": (
+        lambda r: last(r)["bounds"][1].__setitem__(1, 3),
+        "not proved by its tickets",
+    ),
+    "a bound by more tickets": (
+        lambda r: last(r)["bounds"][1].__setitem__(1, 10**6),
+        "more tickets",
+    ),
     "a larger share": (lambda r: move_share(plans(r)[0], 1, 2**52), "not proved to keep|no stage"),
     "shares that do not add up": (lambda r: last(r)["shares"].__setitem__(0, 5), "add up"),
     "a smaller level": (lambda r: r[0].__setitem__("delta", (0.9).hex()), ""),
@@ -189,16 +215,28 @@ FORGERIES = {
     "a ticket left out": (fewer, "unknown|no share|not proved|again|more tickets"),
     "a return outside its range": (better, "outside its range"),
     "a ticket of a policy without a share": (drawn_without_share, "no share"),
-    "a ticket settled twice": (lambda r: r[-1]["settled"].append(plans(r)[-1]["settled"][0]), "again"),
+    "a ticket settled twice": (
+        lambda r: r[-1]["settled"].append(plans(r)[-1]["settled"][0]),
+        "again",
+    ),
     "a plan left out": (lambda r: r.pop(2), "missing|unknown|no share"),
-    "a withdrawn policy that plays": (lambda r: move_share(plans(r)[-1], 2, 1), "withdrawn|no stage"),
+    "a withdrawn policy that plays": (
+        lambda r: move_share(plans(r)[-1], 2, 1),
+        "withdrawn|no stage",
+    ),
     "an alarm taken back": (lambda r: plans(r)[2].__setitem__("alarm", "why"), "alarm"),
     "a label": (lambda r: last(r).__setitem__("safety", "proved"), "label"),
-    "a name used twice": (lambda r: plans(r)[1]["admitted"].append(["c", "", 0]), "used again|another time|add up"),
+    "a name used twice": (
+        lambda r: plans(r)[1]["admitted"].append(["c", "", 0]),
+        "used again|another time|add up",
+    ),
     "an unknown field": (lambda r: r[1].__setitem__("more", 1), "other fields"),
     "a second floor": (lambda r: r[0].__setitem__("below", (0.1).hex()), "one floor"),
     "stages that fall": (lambda r: r[0].__setitem__("stages", [(0.5).hex(), (0.1).hex()]), "rise"),
-    "more logged returns": (lambda r: r[0]["logged"].__setitem__(64, r[0]["logged"][64] + 2**20 * 500), ""),
+    "more logged returns": (
+        lambda r: r[0]["logged"].__setitem__(64, r[0]["logged"][64] + 2**20 * 500),
+        "",
+    ),
     "a record after the end": (lambda r: r.append(dict(r[-1])), "after the last"),
     "a first record twice": (lambda r: r.insert(1, dict(r[0])), "second first"),
 }
@@ -211,7 +249,9 @@ HONEST = {
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_a_forged_ledger_is_refused(absolute, forgery):
-    """Digests fit: only what is claimed is wrong. Who changes settings or evidence writes the ledger of another run."""
+    """Digests fit: only what is claimed is wrong. Who changes settings or evidence writes the
+    ledger of another run.
+    """
     assert forged(absolute, lambda records: None).refusals == ()
     forge, reason = FORGERIES[forgery]
     verdict = forged(absolute, forge)
@@ -222,9 +262,13 @@ def test_a_forged_ledger_is_refused(absolute, forgery):
     assert any(words in verdict.refusals[0][1] for words in reason.split("|")), verdict.refusals
 
 
-@pytest.mark.parametrize(("shares", "refused"), [((0.01, 0.5), True), ((0.01, 0.0), False), ((0.0, 0.0), False)])
+@pytest.mark.parametrize(
+    ("shares", "refused"), [((0.01, 0.5), True), ((0.01, 0.0), False), ((0.0, 0.0), False)]
+)
 def test_a_trusted_plan_plays_no_candidate_that_is_not_proved(tmp_path, shares, refused):
-    """Beside the baseline, which is trusted, only candidates that are proved to be above the floor may play."""
+    """Beside the baseline, which is trusted, only candidates that are proved to be above the
+    floor may play.
+    """
     guard = sf.Guard(floor=0.5, low=0.0, high=1.0)
     state = guard.admit(guard.admit(guard.begin(logged=[1.0] * 200), "c"), "d")
     ledger = sf.GuardLedger(tmp_path / "g.ledger", guard)
@@ -236,11 +280,16 @@ def test_a_trusted_plan_plays_no_candidate_that_is_not_proved(tmp_path, shares, 
 
     def forge(records):
         coin = [int(share * 2**53) for share in shares]
-        trusted = {"bounds": [[(0.0).hex(), 0], records[-1]["bounds"][1], [(0.0).hex(), 0]], "safety": "trusted"}
+        trusted = {
+            "bounds": [[(0.0).hex(), 0], records[-1]["bounds"][1], [(0.0).hex(), 0]],
+            "safety": "trusted",
+        }
         records[-1].update(trusted, shares=[2**53 - sum(coin), *coin])
 
     found = forged(tmp_path / "g.ledger", forge).refusals
-    assert bool(found) == refused and all("not proved to be above the floor" in why for _, why in found)
+    assert bool(found) == refused and all(
+        "not proved to be above the floor" in why for _, why in found
+    )
 
 
 def test_a_bound_that_leaves_out_open_tickets_is_refused(tmp_path):
@@ -266,23 +315,44 @@ def test_a_bound_that_leaves_out_open_tickets_is_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["relative", "below"])
 def test_a_floor_measured_from_the_baseline_is_checked(tmp_path, name):
-    """Comparisons of candidates with the baseline: a better one, one by other tickets, or of no candidate."""
+    """Comparisons of candidates with the baseline: a better one, one by other tickets, or of no
+    candidate.
+    """
     path = tmp_path / "g.ledger"
     written(path, name, 300)
     unproved = "the comparison of policy 1 is not proved by its tickets"
     assert forged(path, lambda r: add_to_bound(last(r), 0, 0.02)).refusals[0][1] == unproved
-    assert forged(path, lambda r: last(r)["bounds"][0].__setitem__(1, 30)).refusals[0][1] == unproved
-    assert "more tickets" in forged(path, lambda r: last(r)["bounds"][0].__setitem__(1, 10**6)).refusals[0][1]
-    assert "other policies" in forged(path, lambda r: last(r)["bounds"].insert(0, [(1.0).hex(), 0])).refusals[0][1]
+    assert (
+        forged(path, lambda r: last(r)["bounds"][0].__setitem__(1, 30)).refusals[0][1] == unproved
+    )
+    assert (
+        "more tickets"
+        in forged(path, lambda r: last(r)["bounds"][0].__setitem__(1, 10**6)).refusals[0][1]
+    )
+    assert (
+        "other policies"
+        in forged(path, lambda r: last(r)["bounds"].insert(0, [(1.0).hex(), 0])).refusals[0][1]
+    )
     if name == "relative":
-        assert "not proved to keep" in forged(path, lambda r: move_share(plans(r)[0], 1, 2**40)).refusals[0][1]
-        assert "returns that are >= 0" in forged(path, lambda r: r[0].__setitem__("low", (-1.0).hex())).refusals[0][1]
+        assert (
+            "not proved to keep"
+            in forged(path, lambda r: move_share(plans(r)[0], 1, 2**40)).refusals[0][1]
+        )
+        assert (
+            "returns that are >= 0"
+            in forged(path, lambda r: r[0].__setitem__("low", (-1.0).hex())).refusals[0][1]
+        )
         assert "below 0" in forged(path, lambda r: add_to_bound(last(r), 0, -2.0)).refusals[0][1]
 
 
 def test_a_comparison_that_leaves_out_open_tickets_is_refused(tmp_path):
-    """Of the baseline, whose returns that are missing count as the highest, and of the candidate: the lowest."""
-    guard, rng = sf.Guard(floor=sf.Relative(0.3), low=0.0, high=1.0, stages=()), np.random.default_rng(0)
+    """Of the baseline, whose returns that are missing count as the highest, and of the
+    candidate: the lowest.
+    """
+    guard, rng = (
+        sf.Guard(floor=sf.Relative(0.3), low=0.0, high=1.0, stages=()),
+        np.random.default_rng(0),
+    )
     begun = state = guard.admit(guard.begin(run="r"), "c")
     for k in range(300):
         state, ticket = guard.dispatch(state, int(k % 3 == 0))
@@ -293,9 +363,13 @@ def test_a_comparison_that_leaves_out_open_tickets_is_refused(tmp_path):
         ledger.close(state)
     assert sf.check_ledger(tmp_path / "g.ledger").refusals == ()
     level = guard.levels(1)[0]
-    alone = comparison.compared(state.policies[0].settled, state.policies[1].settled, level, 0.0, True)
+    alone = comparison.compared(
+        state.policies[0].settled, state.policies[1].settled, level, 0.0, True
+    )
     assert alone > guard.plan(state).compared["c"] + 0.1
-    found = forged(tmp_path / "g.ledger", lambda r: r[-2].update(bounds=[[alone.hex(), 300]])).refusals
+    found = forged(
+        tmp_path / "g.ledger", lambda r: r[-2].update(bounds=[[alone.hex(), 300]])
+    ).refusals
     assert "not proved by its tickets" in found[0][1]
 
 
@@ -313,8 +387,11 @@ def work(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["relative", "below"])
-def test_a_claim_near_its_limit_takes_no_longer_than_an_honest_plan(tmp_path, name, work, monkeypatch):
-    """Claims above an honest one, ever nearer to what is just proved: the nearer, the more intervals they need.
+def test_a_claim_near_its_limit_takes_no_longer_than_an_honest_plan(
+    tmp_path, name, work, monkeypatch
+):
+    """Claims above an honest one, ever nearer to what is just proved: the nearer, the more
+    intervals they need.
 
     Control: with eight times as many intervals allowed, such claims take them all.
     """
@@ -327,7 +404,9 @@ def test_a_claim_near_its_limit_takes_no_longer_than_an_honest_plan(tmp_path, na
         for _ in range(8):
             middle = (proved + refused) / 2
             work.clear()
-            found = forged(path, lambda records, more=middle: add_to_bound(last(records), 0, more)).refusals
+            found = forged(
+                path, lambda records, more=middle: add_to_bound(last(records), 0, more)
+            ).refusals
             most = max(most, len(work))
             proved, refused = (proved, middle) if found else (middle, refused)
         return most - honest
@@ -341,7 +420,9 @@ def test_a_claim_near_its_limit_takes_no_longer_than_an_honest_plan(tmp_path, na
 
 
 def rounded_down(n, outcomes):
-    """n returns, spread over the nodes: `outcomes` are returns, in parts of the range, and how often they come."""
+    """n returns, spread over the nodes: `outcomes` are returns, in parts of the range, and how
+    often they come.
+    """
     weights = np.zeros(PLACES, dtype=np.int64)
     for x, chance in outcomes.items():
         place, above = spread(int(x * FINE), 0, FINE)
@@ -355,8 +436,22 @@ def rounded_down(n, outcomes):
 def test_honest_comparisons_need_at_most_half_of_the_intervals(low, ratio, work):
     """From no return to 10^12, and at tiny levels: what a guard proves, its verifier can prove."""
     bound = {"max_loss": (0.2).hex() if ratio else None, "below": None if ratio else (0.2).hex()}
-    head = {"kind": "guard", "format": 2, "software": "s", "baseline": "", "floor": None, **bound, "stages": []}
-    head |= {"low": low.hex(), "high": (low + 1.0).hex(), "delta": (0.05).hex(), "logged": [], "missing": 0}
+    head = {
+        "kind": "guard",
+        "format": 2,
+        "software": "s",
+        "baseline": "",
+        "floor": None,
+        **bound,
+        "stages": [],
+    }
+    head |= {
+        "low": low.hex(),
+        "high": (low + 1.0).hex(),
+        "delta": (0.05).hex(),
+        "logged": [],
+        "missing": 0,
+    }
     checked = guard_verifier.Head(head)
     baseline, equal = {0.0: 0.3, 1.0: 0.7}, {0.25: 0.1, 0.5: 0.2, 0.875: 0.7}
     candidates = ({0.0: 0.2, 1.0: 0.8}, {0.0: 0.98, 1.0: 0.02}, {0.875: 1.0}, equal)
@@ -384,7 +479,10 @@ def test_any_change_of_a_byte_is_found(tmp_path):
         changed[i] ^= 1
         verdict = guard_verifier.verify(bytes(changed).splitlines(keepends=True))
         assert verdict.refusals
-    assert guard_verifier.verify([]).refusals and not guard_verifier.verify(text.splitlines(keepends=True)[:2]).closed
+    assert (
+        guard_verifier.verify([]).refusals
+        and not guard_verifier.verify(text.splitlines(keepends=True)[:2]).closed
+    )
 
 
 def test_a_ledger_is_continued_from_a_state_before_its_alarm(tmp_path):
@@ -394,7 +492,10 @@ def test_a_ledger_is_continued_from_a_state_before_its_alarm(tmp_path):
         ("alarm", lambda s, t: guard.settle(s, t, -1.0)),
         ("gone", lambda s, _: guard.withdraw(s, "a")),
     ):
-        state, rng = guard.admit(guard.begin(logged=[1.0] * 200, run="r"), "a"), np.random.default_rng(0)
+        state, rng = (
+            guard.admit(guard.begin(logged=[1.0] * 200, run="r"), "a"),
+            np.random.default_rng(0),
+        )
         ledger = sf.GuardLedger(tmp_path / name, guard)
         ledger.write(guard.plan(state))
         saved, ticket = guard.draw(state, guard.plan(state), rng)
@@ -410,7 +511,10 @@ def test_a_ledger_is_continued_from_a_state_before_its_alarm(tmp_path):
 def test_the_summary_says_what_was_declared(absolute, tmp_path):
     told = guard_verifier.summary(sf.check_ledger(absolute))
     assert "frozen" not in told and "plan is the baseline" not in told
-    assert "Declared: the floor is 0.5, returns lie in 0 to 1, 300 logged returns of the baseline, 1 missing" in told
+    assert (
+        "Declared: the floor is 0.5, returns lie in 0 to 1, 300 logged returns of the baseline, 1 "
+        "missing" in told
+    )
     written(tmp_path / "g.ledger", "below", 20)
     told = guard_verifier.summary(sf.check_ledger(tmp_path / "g.ledger"))
     assert "the floor is 1 of the baseline's value less 0.4, returns lie in -1 to 1" in told
@@ -431,7 +535,9 @@ def test_a_ledger_of_another_guard_is_not_continued(tmp_path):
 
 @pytest.mark.parametrize("line", [b"[]\n", b"3\n", b"null\n", b'"end"\n'])
 def test_a_line_that_is_no_record_is_refused(tmp_path, line):
-    """JSON that is no object, alone or after an honest record: refused, not an error of the verifier."""
+    """JSON that is no object, alone or after an honest record: refused, not an error of the
+    verifier.
+    """
     guard = sf.Guard(floor=0.4, low=0.0, high=1.0)
     with sf.GuardLedger(tmp_path / "a.ledger", guard) as ledger:
         ledger.write(guard.plan(guard.begin()))

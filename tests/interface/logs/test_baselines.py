@@ -1,4 +1,6 @@
-"""From a log to a baseline and on to an agent: the command, the files, the certificate and its delta."""
+"""From a log to a baseline and on to an agent: the command, the files, the certificate and its
+delta.
+"""
 
 import json
 from dataclasses import replace
@@ -58,7 +60,9 @@ class TestTheCommand:
         assert found.exit_code == (CERTIFICATE_FAILED if METHODS[method].by_folds else 0)
         assert ("NOT cleared" if METHODS[method].by_folds else "CLEARED") in found.output
         assert "certified to be worth at least" in " ".join(found.output.split())
-        assert "corollary" not in found.output  # a number for researchers: in JSON, and learnt.corollary(floor)
+        assert (
+            "corollary" not in found.output
+        )  # a number for researchers: in JSON, and learnt.corollary(floor)
         assert "Premises, which nothing here checks unless a line says so:" in found.output
         assert "The logged policy had a mean return of" in " ".join(found.output.split())
         baseline = sf.load_baseline(out)
@@ -66,28 +70,52 @@ class TestTheCommand:
         assert baseline.codebook.states == (0, 1, 2, 3, 4)
 
     def test_json_has_the_same_numbers(self, path, tmp_path):
-        found = run("baseline", path, "--floor", FLOOR, "--out", tmp_path / "p.npz", "--json", *DECLARED)
+        found = run(
+            "baseline", path, "--floor", FLOOR, "--out", tmp_path / "p.npz", "--json", *DECLARED
+        )
         told = json.loads(found.output)
         assert told["cleared"] is True
-        assert FLOOR <= told["certified_value"] == pytest.approx(sf.load_baseline(tmp_path / "p.npz").certificate.value)
+        assert (
+            FLOOR
+            <= told["certified_value"]
+            == pytest.approx(sf.load_baseline(tmp_path / "p.npz").certificate.value)
+        )
         assert told["logged_certified"] < told["logged_mean_return"]
         log = sf.count_log(path, reward_range=(0, 1), states=5, actions=5)
         learnt = sf.robust_vi(log.counts, log.problem("as logged", start=0), 0.05)
-        assert told["corollary"] == list(learnt.corollary(FLOOR))  # as printed, and with the constant of its proof
+        assert told["corollary"] == list(
+            learnt.corollary(FLOOR)
+        )  # as printed, and with the constant of its proof
         assert told["corollary"][1] == pytest.approx(2 * told["corollary"][0], rel=1e-6)
 
     def test_counts_may_come_in_the_logs_place(self, path, tmp_path):
-        assert run("logs", "count", path, "--out", tmp_path / "c.npz", "--reward-range", 0, 1).exit_code == 0
-        direct = run("baseline", path, "--out", tmp_path / "p.npz", "--json", "--reward-range", 0, 1)
-        by_counts = run("baseline", tmp_path / "c.npz", "--out", tmp_path / "p.npz", "--force", "--json")
+        assert (
+            run(
+                "logs", "count", path, "--out", tmp_path / "c.npz", "--reward-range", 0, 1
+            ).exit_code
+            == 0
+        )
+        direct = run(
+            "baseline", path, "--out", tmp_path / "p.npz", "--json", "--reward-range", 0, 1
+        )
+        by_counts = run(
+            "baseline", tmp_path / "c.npz", "--out", tmp_path / "p.npz", "--force", "--json"
+        )
         by_log, from_counts = json.loads(direct.output), json.loads(by_counts.output)
-        # Counts hold the mean of returns, not how they vary: they prove less of the policy that wrote the log.
-        assert from_counts.pop("logged_certified") < by_log.pop("logged_certified") < by_log["logged_mean_return"]
+        # Counts hold the mean of returns, not how they vary: they prove less of the policy that
+        # wrote the log.
+        assert (
+            from_counts.pop("logged_certified")
+            < by_log.pop("logged_certified")
+            < by_log["logged_mean_return"]
+        )
         assert by_log == from_counts
 
     def test_an_unusable_log_leaves_nothing_behind(self, tmp_path):
         log = tmp_path / "log.csv"
-        log.write_text("episode,step,state,action,reward,next_state\n7,0,0,0,0.5,1\n7,1,2,0,0.5,1\n")
+        log.write_text(
+            "episode,step,state,action,reward,next_state\n7,0,0,0,0.5,1\n7,1,2,0,0.5,1\n"
+        )
         out = tmp_path / "p.npz"
         found = run("baseline", log, "--floor", 1, "--out", out)
         assert found.exit_code == BAD_DATA
@@ -105,17 +133,33 @@ class TestTheCommand:
         out = tmp_path / "p.npz"
         magic = refused("baseline", path, "--method", "magic", "--out", out, *DECLARED)
         assert "expected one of robust, vi-lcb" in magic
-        assert "returns lie in 0..3" in refused("baseline", path, "--floor", 4, "--out", out, *DECLARED)
+        assert "returns lie in 0..3" in refused(
+            "baseline", path, "--floor", 4, "--out", out, *DECLARED
+        )
         assert "MEANING=NAME" in refused("baseline", path, "--column", "state", "--out", out)
-        assert "does not exist" in refused("baseline", path, "--out", tmp_path / "nowhere" / "p.npz")
+        assert "does not exist" in refused(
+            "baseline", path, "--out", tmp_path / "nowhere" / "p.npz"
+        )
         assert not out.exists()
 
     def test_a_log_of_ones_own_columns_and_labels(self, tmp_path):
         log = tmp_path / "log.csv"
-        rows = [f"c{i},{h + 1},new,{'mail' if i % 3 else 'call'},{2 * (i % 2)},old" for i in range(90) for h in (0,)]
+        rows = [
+            f"c{i},{h + 1},new,{'mail' if i % 3 else 'call'},{2 * (i % 2)},old"
+            for i in range(90)
+            for h in (0,)
+        ]
         log.write_text("customer,week,segment,offer,margin,next\n" + "\n".join(rows) + "\n")
-        named = {"episode": "customer", "step": "week", "state": "segment", "action": "offer", "reward": "margin"}
-        columns = [word for name, called in named.items() for word in ("--column", f"{name}={called}")]
+        named = {
+            "episode": "customer",
+            "step": "week",
+            "state": "segment",
+            "action": "offer",
+            "reward": "margin",
+        }
+        columns = [
+            word for name, called in named.items() for word in ("--column", f"{name}={called}")
+        ]
         out = tmp_path / "p.npz"
         columns += ["--column", "next_state=next", "--reward-range", 0, 2, "--out", out]
         found = run("baseline", log, *columns)
@@ -125,14 +169,18 @@ class TestTheCommand:
         assert baseline.codebook.actions == ("call", "mail")
         assert baseline.problem.unknown[:, :2].all()  # nobody declared them
         assert baseline.problem.unseen_state == 2
-        told = json.loads(run("baseline", log, *columns, "--floor", 0.5, "--json", "--force").output)
+        told = json.loads(
+            run("baseline", log, *columns, "--floor", 0.5, "--json", "--force").output
+        )
         assert told["certified_value"] < 1.0  # the mean reward is 1
 
     def test_an_example_to_try_things_out(self, tmp_path):
         out = tmp_path / "log.parquet"
         found = run("logs", "example", "offers", "--out", out, "--episodes", 300)
         assert found.exit_code == 0
-        words = next(line for line in found.output.splitlines() if line.startswith("Next: surefoot ")).split()[2:]
+        words = next(
+            line for line in found.output.splitlines() if line.startswith("Next: surefoot ")
+        ).split()[2:]
         assert run(*words, "--out", tmp_path / "p.npz").exit_code in (0, CERTIFICATE_FAILED)
 
 
@@ -152,10 +200,14 @@ class TestFiles:
         rng = np.random.default_rng(0)
         support = np.ones((2, 2, 2), dtype=bool)
         support[1] = [[False, True]] * 2
-        problem = sf.Problem(r_next=rng.random((2, 2, 2)), H=3, stationary=True, start=start, support=support)
+        problem = sf.Problem(
+            r_next=rng.random((2, 2, 2)), H=3, stationary=True, start=start, support=support
+        )
         hidden = sf.Problem(np.zeros((2, 2)), H=3, unknown=True, units=sf.Units(-1.0, 3.0))
         for some in (problem, hidden):
-            baseline = sf.Baseline(sf.uniform(3, 2, 2), None, some, sf.Codebook(["a", "b"], 2), "by hand", 0)
+            baseline = sf.Baseline(
+                sf.uniform(3, 2, 2), None, some, sf.Codebook(["a", "b"], 2), "by hand", 0
+            )
             baseline.save(tmp_path / "b.npz")
             assert sf.load_baseline(tmp_path / "b.npz").problem.same_as(some)
             assert sf.load_baseline(tmp_path / "b.npz").certificate is None
@@ -172,7 +224,9 @@ class TestCertificates:
         assert start.agent.delta == learnt.delta == 0.05
         assert start.agent.delta_in_all == pytest.approx(0.1)
         promised = "certified at delta = 0.1 for every episode's policy"
-        assert str(start.agent.promise) == f"{promised}; baseline above the floor: certified by data"
+        assert (
+            str(start.agent.promise) == f"{promised}; baseline above the floor: certified by data"
+        )
         plan = start.agent.plan(start.counts)
         assert plan.safety == "certified"
         text = plan.explain()
@@ -184,7 +238,9 @@ class TestCertificates:
         alone = sf.StepMix(learnt.problem, learnt.policy, FLOOR, delta=0.05)
         first = alone.plan(sf.Counts.zeros(learnt.problem))
         assert (first.source, first.safety) == ("baseline", "trusted")
-        with_it = sf.StepMix(learnt.problem, learnt.policy, FLOOR, delta=0.05, certificate=learnt.certificate)
+        with_it = sf.StepMix(
+            learnt.problem, learnt.policy, FLOOR, delta=0.05, certificate=learnt.certificate
+        )
         mixed = with_it.plan(sf.Counts.zeros(learnt.problem))
         assert (mixed.source, mixed.safety) == ("mixture", "certified")
         assert mixed.lower == pytest.approx(FLOOR, abs=1e-9)
@@ -210,7 +266,11 @@ class TestCertificates:
         with pytest.raises(sf.InvalidSetting, match="of another policy"):
             sf.StepMix(learnt.problem, other, FLOOR, certificate=learnt.certificate)
         problem = learnt.problem
-        for another in (sf.Problem(0.1 * problem.r), sf.Problem(problem.r, s1=1), problem.forget(rewards=True)):
+        for another in (
+            sf.Problem(0.1 * problem.r),
+            sf.Problem(problem.r, s1=1),
+            problem.forget(rewards=True),
+        ):
             with pytest.raises(sf.InvalidSetting, match="for another problem"):
                 sf.StepMix(another, learnt.policy, 0.1, certificate=learnt.certificate)
         same = sf.Problem(problem.r.copy())
@@ -228,8 +288,14 @@ class TestCertificates:
         assert sf.vi_lcb(log.folds, problem, 0.05, c=0.71).certified
         for settings, words in (
             ({"certificate": 2.4}, "expected learnt.certificate"),
-            ({"certificate": sf.Certificate(3.5, 0.05, fingerprint_of(pi, problem))}, "no policy can reach it"),
-            ({"certificate": sf.Certificate(2.4, 0.97, fingerprint_of(pi, problem))}, "add up to 1.02"),
+            (
+                {"certificate": sf.Certificate(3.5, 0.05, fingerprint_of(pi, problem))},
+                "no policy can reach it",
+            ),
+            (
+                {"certificate": sf.Certificate(2.4, 0.97, fingerprint_of(pi, problem))},
+                "add up to 1.02",
+            ),
         ):
             with pytest.raises(sf.InvalidSetting, match=words):
                 sf.StepMix(problem, pi, FLOOR, **settings)
@@ -252,7 +318,11 @@ class TestCertificates:
             fast = sf.simulate(world, agent, 200, seed=3, counts=begin)
             plain = sf.simulate_reference(world, agent, 200, seed=3, counts=begin)
             assert fast.counts == plain.counts
-            assert (fast.violations, fast.regret, fast.sources) == (plain.violations, plain.regret, plain.sources)
+            assert (fast.violations, fast.regret, fast.sources) == (
+                plain.violations,
+                plain.regret,
+                plain.sources,
+            )
             assert fast.sources["baseline"] < 200
 
 
@@ -280,13 +350,17 @@ class TestWhatIsMissing:
 
 class TestRest:
     def test_an_early_end_is_worth_nothing_more(self, tmp_path):
-        """Half of the episodes end at once; rewards of -1..1 per step. The absorbing state pays 0, not -1."""
+        """Half of the episodes end at once; rewards of -1..1 per step. The absorbing state pays
+        0, not -1.
+        """
         log = tmp_path / "log.csv"
         rows = []
         for i in range(400):
             rows.append(f"{i},0,0,0,0.5,1,{int(i % 2)}")
             rows += [] if i % 2 else [f"{i},1,1,0,-1,0,0"]
-        log.write_text("episode,step,state,action,reward,next_state,terminated\n" + "\n".join(rows) + "\n")
+        log.write_text(
+            "episode,step,state,action,reward,next_state,terminated\n" + "\n".join(rows) + "\n"
+        )
         found = sf.count_log(log, reward_range=(-1.0, 1.0), states=2)
         assert (found.H, found.S, found.absorbing_state, found.episodes) == (2, 3, 2, 400)
         problem = found.problem(rewards="as logged", start=0)
@@ -308,15 +382,23 @@ class TestRest:
 class TestWhatALogDoesNotSay:
     """Each of these was once certified, and false."""
 
-    def written(self, tmp_path, rows, header="episode,step,state,action,reward,next_state,terminated"):
+    def written(
+        self, tmp_path, rows, header="episode,step,state,action,reward,next_state,terminated"
+    ):
         path = tmp_path / "log.csv"
         path.write_text(header + "\n" + "\n".join(rows) + "\n")
         return path
 
     def test_an_end_at_the_last_step_says_nothing_of_the_others(self, tmp_path):
-        """Action 1 pays 1 and ends the episode; it was only tried at the last step. Pooled, nobody knows what follows
-        it, which may be the end: it is worth its reward at the last step, and no more than that."""
-        rows = [f"{i},{h},0,{int(h == 2)},{int(h == 2)},0,{int(h == 2)}" for i in range(200) for h in range(3)]
+        """Action 1 pays 1 and ends the episode; it was only tried at the last step. Pooled, nobody
+        knows what follows it, which may be the end: it is worth its reward at the last step, and no
+        more than that.
+        """
+        rows = [
+            f"{i},{h},0,{int(h == 2)},{int(h == 2)},0,{int(h == 2)}"
+            for i in range(200)
+            for h in range(3)
+        ]
         declared = {"states": "as logged", "reward_range": (0, 1)}
         log = sf.count_log(self.written(tmp_path, rows), **declared)
         by_step = log.problem(rewards="as logged", start=0)
@@ -326,14 +408,19 @@ class TestWhatALogDoesNotSay:
         pooled = log.counts.pool()
         assert (pooled.n_sa[0, 0, 1], pooled.played[0, 0, 1]) == (0, 200)
         assert 0.9 < sf.robust_vi(pooled, alike, 0.05).lower <= 1.0
-        unsaid = [row.rpartition(",")[0] for row in rows]  # control: a log that says nothing of ends
+        unsaid = [
+            row.rpartition(",")[0] for row in rows
+        ]  # control: a log that says nothing of ends
         goes_on = sf.count_log(
-            self.written(tmp_path, unsaid, "episode,step,state,action,reward,next_state"), **declared
+            self.written(tmp_path, unsaid, "episode,step,state,action,reward,next_state"),
+            **declared,
         )
         alike = goes_on.problem(rewards="as logged", start=0, stationary=True)
         assert sf.robust_vi(goes_on.counts.pool(), alike, 0.05).lower == 3.0
 
-    def test_an_end_after_which_nothing_can_be_paid_is_refused_where_steps_are_alike(self, tmp_path):
+    def test_an_end_after_which_nothing_can_be_paid_is_refused_where_steps_are_alike(
+        self, tmp_path
+    ):
         rows = [f"{i},{h},0,0,2,0,{int(h == 2)}" for i in range(20) for h in range(3)]
         log = sf.count_log(self.written(tmp_path, rows), states="as logged", reward_range=(1, 3))
         assert log.absorbing_state is None
@@ -344,7 +431,9 @@ class TestWhatALogDoesNotSay:
                 found.problem(stationary=True)
 
     def test_what_was_never_tried_has_no_upper_bound(self, tmp_path):
-        """Only action 0 was tried. Its rewards are known, those of action 1 at least as the lowest there is."""
+        """Only action 0 was tried. Its rewards are known, those of action 1 at least as the
+        lowest there is.
+        """
         rows = [f"{i},0,0,0,0.5,0,0" for i in range(300)]
         log = sf.count_log(self.written(tmp_path, rows), states=1, actions=2, reward_range=(0, 1))
         problem = log.problem(rewards="as logged")
@@ -377,7 +466,13 @@ class TestWhatALogDoesNotSay:
 
     def test_options_for_logs_are_not_for_counts(self, path, tmp_path):
         run("logs", "count", path, "--out", tmp_path / "c.npz", "--reward-range", 0, 1)
-        given = [("--reward-range", -50, 10), ("--horizon", 2), ("--seed", 3), ("--states", 9), ("--after-end", 0)]
+        given = [
+            ("--reward-range", -50, 10),
+            ("--horizon", 2),
+            ("--seed", 3),
+            ("--states", 9),
+            ("--after-end", 0),
+        ]
         for option in given:
             assert f"{option[0]} is for logs" in refused(
                 "baseline", tmp_path / "c.npz", *option, "--out", tmp_path / "p"
@@ -407,7 +502,9 @@ class TestWhatALogDoesNotSay:
         problem = log.problem(rewards=world.r, start=0)
         by_folds = premises(log, sf.vi_lcb(log.folds, problem, 0.05))
         assert any("a single policy wrote the whole log" in line for line in by_folds)
-        assert not any("a single policy wrote the whole log" in line for line in premises(log, learnt))
+        assert not any(
+            "a single policy wrote the whole log" in line for line in premises(log, learnt)
+        )
         assert any("no episode ends before its 3 steps" in line for line in by_folds)
         hidden = sf.robust_vi(log.counts, log.problem(), 0.05)
         assert any("or the reward" in line for line in premises(log, hidden))
@@ -415,13 +512,17 @@ class TestWhatALogDoesNotSay:
     def test_premises_say_what_is_declared_and_what_is_unknown(self, path, log, world):
         from surefoot.logs.baseline_file import premises
 
-        told = "\n".join(premises(log, sf.robust_vi(log.counts, log.problem(world.r, start=0), 0.05)))
-        for words in ("every reward lies in 0..1", "the 5 states are all there are", "or what your table says",
+        told = "\n".join(
+            premises(log, sf.robust_vi(log.counts, log.problem(world.r, start=0), 0.05))
+        )
+        for words in ("every reward lies in 0..1", "the 5 states are all there are", "or what your "
+                                                                                     "table says",
                       "every episode starts in state 0"):  # fmt: skip
             assert f"{words} (declared by you)" in told
         bare = sf.count_log(path, reward_range=(0, 1))
         told = "\n".join(premises(bare, sf.robust_vi(bare.counts, bare.problem(), 0.05)))
-        for words in ("which states there are is unknown", "rewards are unknown", "the start is unknown",
+        for words in ("which states there are is unknown", "rewards are unknown", "the start is "
+                                                                                  "unknown",
                       "whether dynamics or rewards depend on the step is unknown"):  # fmt: skip
             assert words in told
         assert "ends before" not in told  # an early end would be one more thing that was never seen
@@ -437,23 +538,34 @@ class TestNewcomers:
         problem = log.problem(rewards=world.r, start=0)
         with pytest.raises(sf.InvalidCounts, match=r"give log\.folds"):
             sf.vi_lcb(log.counts, problem, 0.05)
-        assert sf.vi_lcb(log.fold_counts, problem, 0.05).lower == sf.vi_lcb(log.folds, problem, 0.05).lower
+        assert (
+            sf.vi_lcb(log.fold_counts, problem, 0.05).lower
+            == sf.vi_lcb(log.folds, problem, 0.05).lower
+        )
         with pytest.raises(sf.InvalidCounts, match=r"Give log\.fold_counts"):
             sf.vi_lcb(log.folds, log.problem(), 0.05)
-        with pytest.raises(sf.InvalidCounts, match=r"start of this problem is unknown.* Give log\.fold_counts"):
+        with pytest.raises(
+            sf.InvalidCounts, match=r"start of this problem is unknown.* Give log\.fold_counts"
+        ):
             sf.vi_lcb(log.folds, log.problem(world.r), 0.05)
 
     def test_the_log_itself_and_a_frame(self, log, world):
-        with pytest.raises(sf.InvalidCounts, match=r"counts is a LogCounts, expected Counts, such as log\.counts"):
+        with pytest.raises(
+            sf.InvalidCounts, match=r"counts is a LogCounts, expected Counts, such as log\.counts"
+        ):
             sf.robust_vi(log, log.problem(), 0.05)
-        with pytest.raises(sf.InvalidSetting, match=r"found dict\. Write a data frame to a file first"):
+        with pytest.raises(
+            sf.InvalidSetting, match=r"found dict\. Write a data frame to a file first"
+        ):
             sf.count_log({"episode": [1]})
 
     def test_a_floor_is_in_the_users_units(self, tmp_path):
         wide = sf.count_log(a_wide_log(tmp_path), reward_range=(-3.0, 12.0), states=5, actions=5)
         learnt = sf.robust_vi(wide.counts, wide.problem(), 0.05)
         H = learnt.problem.H
-        with pytest.raises(sf.InvalidSetting, match=rf"returns lie in {-3 * H}..{12 * H} per episode"):
+        with pytest.raises(
+            sf.InvalidSetting, match=rf"returns lie in {-3 * H}..{12 * H} per episode"
+        ):
             learnt.explain(12.0 * H + 1.0)
         assert "The floor of 15 is" in learnt.explain(15.0)
         assert learnt.lower == pytest.approx(15.0 * learnt.rescaled_lower - 3.0 * H)
@@ -461,13 +573,20 @@ class TestNewcomers:
 
     def test_the_problem_knows_where_episodes_rest(self, tmp_path):
         path = tmp_path / "log.csv"
-        rows = [f"{i},0,a,x,2,,1" if i % 2 else f"{i},0,a,x,2,a,0\n{i},1,a,x,2,a,0" for i in range(40)]
-        path.write_text("episode,step,state,action,reward,next_state,terminated\n" + "\n".join(rows) + "\n")
+        rows = [
+            f"{i},0,a,x,2,,1" if i % 2 else f"{i},0,a,x,2,a,0\n{i},1,a,x,2,a,0" for i in range(40)
+        ]
+        path.write_text(
+            "episode,step,state,action,reward,next_state,terminated\n" + "\n".join(rows) + "\n"
+        )
         for states, S in (("as logged", 2), (None, 3)):
             found = sf.count_log(path, reward_range=(-1, 3), states=states)
             assert found.problem("as logged").absorbing_state == found.absorbing_state == 1
             assert found.problem().absorbing_state == 1
-            assert sf.Learner(sf.StepMix(found.problem(), sf.uniform(2, S, 1), 0.1), 0).absorbing_state == 1
+            assert (
+                sf.Learner(sf.StepMix(found.problem(), sf.uniform(2, S, 1), 0.1), 0).absorbing_state
+                == 1
+            )
         assert sf.random_mdp(3, 2, 2, seed=0).problem.absorbing_state is None
 
     def test_several_files_and_columns_in_another_order(self, tmp_path):
@@ -480,7 +599,9 @@ class TestNewcomers:
 
     def test_a_baseline_is_shown_by_its_labels(self, learnt, tmp_path):
         path = tmp_path / "b.npz"
-        sf.Baseline.of(learnt, sf.Codebook(["a", "b", "c", "d", "e"], ["v", "w", "x", "y", "z"])).save(path)
+        sf.Baseline.of(
+            learnt, sf.Codebook(["a", "b", "c", "d", "e"], ["v", "w", "x", "y", "z"])
+        ).save(path)
         found = run("show", path)
         assert "certified to be worth at least" in " ".join(found.output.split())
         assert "step 1 of 3, state a: " in found.output and "step 3 of 3, state e: " in found.output
@@ -531,15 +652,24 @@ def a_wide_log(folder):
 def test_a_key_that_comes_late_is_read(tmp_path):
     """DuckDB looks at the first 20,480 lines of JSON for names; the first end comes later."""
     path = tmp_path / "log.jsonl"
-    row = '{{"episode": {0}, "step": {1}, "state": 0, "action": 0, "reward": 1, "next_state": 0, "terminated": {2}}}'
-    rows = [row.format(i, h, "false").replace(', "terminated": false', "") for i in range(10_500) for h in (0, 1)]
+    row = (
+        '{{"episode": {0}, "step": {1}, "state": 0, "action": 0, "reward": 1, "next_state": 0, '
+        '"terminated": {2}}}'
+    )
+    rows = [
+        row.format(i, h, "false").replace(', "terminated": false', "")
+        for i in range(10_500)
+        for h in (0, 1)
+    ]
     path.write_text("\n".join([*rows, row.format(99_999, 0, "true")]) + "\n")
     with pytest.raises(sf.InvalidLog, match="21,000 rows without terminated"):
         sf.count_log(path)
 
 
 def test_a_sure_pair_is_sure_only_if_its_reward_was_known_before(log):
-    """One possible next state each. b is 0 if rewards were given; if a log paid them, only in the absorbing state."""
+    """One possible next state each. b is 0 if rewards were given; if a log paid them, only in
+    the absorbing state.
+    """
     support = np.zeros((2, 2, 2), dtype=bool)
     support[:, :, 1] = True
     r = np.full((2, 2, 2), 0.5)

@@ -1,4 +1,6 @@
-"""What is declared about a log, what is not, and what that costs: in Python, by the command, and in one's own loop."""
+"""What is declared about a log, what is not, and what that costs: in Python, by the command, and
+in one's own loop.
+"""
 
 import json
 
@@ -38,7 +40,12 @@ class TestSavings:
     def test_each_is_the_certificate_of_the_same_policy_with_that_declaration(self, path, bare):
         learnt = sf.robust_vi(bare.counts, bare.problem(), 0.05)
         found = {saving.option: saving.lower for saving in learnt.savings(bare)}
-        assert list(found) == ["--states as-logged", "--start 0", "--rewards as-logged", "--stationary"]
+        assert list(found) == [
+            "--states as-logged",
+            "--start 0",
+            "--rewards as-logged",
+            "--stationary",
+        ]
         whole = sf.count_log(path, reward_range=(0, 1), states="as logged")
         pi = learnt.policy
         expected = {
@@ -61,19 +68,38 @@ class TestSavings:
     def test_what_is_declared_is_not_listed(self, path, world):
         log = sf.count_log(path, reward_range=(0, 1), states=5)
         learnt = sf.robust_vi(log.counts, log.problem(world.r, start=0, support="as logged"), 0.05)
-        assert [saving.option for saving in learnt.savings(log)] == []  # a mask by step does not fit "stationary"
+        assert [
+            saving.option for saving in learnt.savings(log)
+        ] == []  # a mask by step does not fit "stationary"
         assert "You did not declare" not in learnt.explain(1.0, log)
         learnt = sf.robust_vi(log.counts, log.problem(world.r, start=0), 0.05)
-        assert [saving.option for saving in learnt.savings(log)] == ["--support as-logged", "--stationary"]
+        assert [saving.option for saving in learnt.savings(log)] == [
+            "--support as-logged",
+            "--stationary",
+        ]
         with pytest.raises(sf.InvalidSetting, match="is not the log of"):
             learnt.savings(sf.count_log(path, reward_range=(0, 1)))
 
     @pytest.mark.parametrize("method", ["robust", "vi-lcb", "clone", "spibb"])
     def test_the_command_prints_them_with_both_ways_to_say_it(self, path, tmp_path, method):
-        words = ("baseline", path, "--reward-range", 0, 1, "--method", method, "--out", tmp_path / "b.npz", "--force")
+        words = (
+            "baseline",
+            path,
+            "--reward-range",
+            0,
+            1,
+            "--method",
+            method,
+            "--out",
+            tmp_path / "b.npz",
+            "--force",
+        )
         text = " ".join(run(*words).output.split())
         assert "Declare what you know to be true, not what helps:" in text
-        assert 'count_log(..., states="as logged") or --states as-logged the certificate would be' in text
+        assert (
+            'count_log(..., states="as logged") or --states as-logged the certificate would be'
+            in text
+        )
         assert "problem(start=0) or --start 0 the certificate would be" in text
         told = json.loads(run(*words, "--json").output)
         for saving in told["savings"]:
@@ -88,14 +114,34 @@ class TestSavings:
         for name in ("savings", "episodes_needed"):
             whole = getattr(Learnt, name)
             monkeypatch.setattr(
-                Learnt, name, lambda *given, name=name, whole=whole: asked.append(name) or whole(*given)
+                Learnt,
+                name,
+                lambda *given, name=name, whole=whole: asked.append(name) or whole(*given),
             )
-        words = ("baseline", path, "--reward-range", 0, 1, "--floor", 2.4, "--out", tmp_path / "b.npz", "--json")
+        words = (
+            "baseline",
+            path,
+            "--reward-range",
+            0,
+            1,
+            "--floor",
+            2.4,
+            "--out",
+            tmp_path / "b.npz",
+            "--json",
+        )
         told = json.loads(run(*words).output)
         assert sorted(asked) == ["episodes_needed", "savings"]
         learnt = sf.robust_vi(bare.counts, bare.problem(), 0.05)
-        assert told["explanation"] == learnt.explain(2.4, bare) == learnt.told(learnt.missing(2.4, bare), bare.codebook)
-        assert f"About {told['episodes_needed']:,} episodes" in told["explanation"] and len(told["savings"]) == 4
+        assert (
+            told["explanation"]
+            == learnt.explain(2.4, bare)
+            == learnt.told(learnt.missing(2.4, bare), bare.codebook)
+        )
+        assert (
+            f"About {told['episodes_needed']:,} episodes" in told["explanation"]
+            and len(told["savings"]) == 4
+        )
 
     def test_rewards_that_vary_have_no_number(self, tmp_path):
         path = tmp_path / "log.csv"
@@ -103,8 +149,9 @@ class TestSavings:
         path.write_text("episode,step,state,action,reward,next_state\n" + "\n".join(rows) + "\n")
         log = sf.count_log(path, reward_range=(0, 2))
         learnt = sf.robust_vi(log.counts, log.problem(), 0.05)
-        assert "- what each pair pays, which varies in the log: declared by problem(rewards=table)" in learnt.explain(
-            None, log
+        assert (
+            "- what each pair pays, which varies in the log: declared by problem(rewards=table)"
+            in learnt.explain(None, log)
         )
         assert "the probabilities of the first states" in learnt.explain(None, log)
 
@@ -113,7 +160,10 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("settings", "words"),
         [
-            ({"rewards": "known"}, "rewards is 'known', expected an array, or 'as logged' or 'as logged by next"),
+            (
+                {"rewards": "known"},
+                "rewards is 'known', expected an array, or 'as logged' or 'as logged by next",
+            ),
             ({"support": "all"}, "support is 'all', expected an array, or 'as logged'"),
             ({"start": 7}, "start is 7, expected the label of a state, such as 0, 1"),
             ({"start": "new"}, "start is 'new', expected the label of a state"),
@@ -132,7 +182,10 @@ class TestRefusals:
         path = tmp_path / "log.csv"
         path.write_text("episode,step,state,action,reward,next_state\n1,0,a,x,0,a\n2,0,a,x,1,b\n")
         log = sf.count_log(path, reward_range=(0, 1))
-        with pytest.raises(sf.InvalidLog, match=r"action 'x' in state 'a' paid from 0 to 1 at step 0.*by next state"):
+        with pytest.raises(
+            sf.InvalidLog,
+            match=r"action 'x' in state 'a' paid from 0 to 1 at step 0.*by next state",
+        ):
             log.problem("as logged")
         assert log.problem("as-logged-by-next-state").r_next_at(0)[0, 0].tolist() == [0.0, 1.0, 0.0]
 
@@ -145,11 +198,20 @@ class TestRefusals:
         mask = np.ones((2, 1, 2), dtype=bool)
         sure = np.array([[[True, True]], [[False, True]]])
         r = np.array([[0.5], [0.0]])
-        assert sf.Problem(r, H=2, support=sure, rewards_at_least=True, unseen_state=1).unseen_state == 1
         assert (
-            sf.Problem(sf.Rescaled(r), H=2, support=sure, units=sf.Units(2, 5)).absorbing_state is None
+            sf.Problem(r, H=2, support=sure, rewards_at_least=True, unseen_state=1).unseen_state
+            == 1
+        )
+        assert (
+            sf.Problem(sf.Rescaled(r), H=2, support=sure, units=sf.Units(2, 5)).absorbing_state
+            is None
         )  # it pays 2, not nothing
-        assert sf.Problem(sf.Rescaled(r), H=2, support=sure, units=sf.Units(2, 5), ended_state=1).absorbing_state == 1
+        assert (
+            sf.Problem(
+                sf.Rescaled(r), H=2, support=sure, units=sf.Units(2, 5), ended_state=1
+            ).absorbing_state
+            == 1
+        )
         for settings, words in (
             ({"support": mask, "ended_state": 1}, "this state can be left"),
             ({"support": sure, "unknown": True, "ended_state": 1}, "what it pays is not known"),
@@ -179,9 +241,14 @@ class TestUnseen:
         assert learner.counts.n_sas[0, 0, episode.actions[0], 5] == 1
 
     def test_counts_that_leave_room_for_others_are_not_added_to(self, bare):
-        """Their first visits are taken off: a live episode counted into them would be read in another way."""
+        """Their first visits are taken off: a live episode counted into them would be read in
+        another way.
+        """
         learnt = sf.robust_vi(bare.counts, bare.problem(), 0.05)
-        with pytest.raises(sf.InvalidCounts, match=r"were not declared.*states=\[\.\.\.\].*begin without these counts"):
+        with pytest.raises(
+            sf.InvalidCounts,
+            match=r"were not declared.*states=\[\.\.\.\].*begin without these counts",
+        ):
             sf.Learner(self.agent(bare), 0, bare.counts)
         with pytest.raises(sf.InvalidCounts, match="were not declared"):
             sf.hand_over(learnt, 0.0, counts=bare.counts)
@@ -238,9 +305,13 @@ def test_after_end_of_a_learner():
     learner.act()
     learner.observe(0, 5.0, terminated=True)
     assert learner.end().rewards.tolist() == [5.0, 3.5]
-    known = sf.StepMix(sf.Problem([[3.5], [2.75]], H=2, units=sf.Units(2, 5)), sf.uniform(2, 2, 1), 4.5)
+    known = sf.StepMix(
+        sf.Problem([[3.5], [2.75]], H=2, units=sf.Units(2, 5)), sf.uniform(2, 2, 1), 4.5
+    )
     for settings in ({}, {"after_end": 3.5}):
-        with pytest.raises(sf.InvalidSetting, match=r"pays 2\.75 a step by the problem.*after_end=x.*ended_state="):
+        with pytest.raises(
+            sf.InvalidSetting, match=r"pays 2\.75 a step by the problem.*after_end=x.*ended_state="
+        ):
             sf.Learner(known, 0, absorbing_state=1, **settings)
     learner = sf.Learner(known, 0, absorbing_state=1, after_end=2.75)
     learner.begin()

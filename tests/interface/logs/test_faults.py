@@ -1,4 +1,6 @@
-"""A messy log: all kinds of faults at once, each with its number and its first rows, and none that is not there."""
+"""A messy log: all kinds of faults at once, each with its number and its first rows, and none
+that is not there.
+"""
 
 import json
 import sys
@@ -71,8 +73,12 @@ def faults(report):
     """What was found, by its kind and, where there are several, its column."""
     found = {}
     for finding in report.errors:
-        which = {"missing": "without ", "word": "value of ", "undeclared": "The log has 1 "}.get(finding.what)
-        name = "" if which is None else " " + finding.text.partition(which)[2].split()[0].rstrip(".")
+        which = {"missing": "without ", "word": "value of ", "undeclared": "The log has 1 "}.get(
+            finding.what
+        )
+        name = (
+            "" if which is None else " " + finding.text.partition(which)[2].split()[0].rstrip(".")
+        )
         found[f"{finding.what}{name}"] = (finding.count, finding.rows)
     return found
 
@@ -82,12 +88,17 @@ def test_all_kinds_of_faults_are_found_at_once(tmp_path):
     assert not report.usable
     assert faults(report) == FAULTS
     assert "such as 'lots'" in str(report) and "such as 'zero'" in str(report)
-    assert "(episode 4). An episode must have each of its steps, from the first. First rows: 12." in str(report)
+    assert (
+        "(episode 4). An episode must have each of its steps, from the first. First rows: 12."
+        in str(report)
+    )
     assert (report.rows, report.episodes) == (32, 11)
 
 
 def test_a_fault_that_is_mended_is_gone(tmp_path):
-    """Control: one kind less each time, and no other comes or goes; without all of them the log is good."""
+    """Control: one kind less each time, and no other comes or goes; without all of them the log
+    is good.
+    """
     mended = {
         "missing reward": ("2,0,a,0,,b", "2,0,a,0,1,b"),
         "duplicate": ("3,0,a,0,1,b,false\n3,0", "3,0"),
@@ -106,7 +117,10 @@ def test_a_fault_that_is_mended_is_gone(tmp_path):
 
 def test_rows_of_several_files_are_named_with_them(tmp_path):
     lines = MESSY.splitlines(keepends=True)
-    files = [written(tmp_path / "a.csv", "".join(lines[:15])), written(tmp_path / "b.csv", "".join(lines[15:]))]
+    files = [
+        written(tmp_path / "a.csv", "".join(lines[:15])),
+        written(tmp_path / "b.csv", "".join(lines[15:])),
+    ]
     found = faults(sf.check_log(files, **DECLARED))
     assert found["word reward"] == (2, ("a.csv 13", "a.csv 15"))
     assert found["chain"] == (1, ("b.csv 2",))
@@ -128,7 +142,10 @@ def test_states_of_two_kinds_are_found_by_their_rows(tmp_path):
     rows = "1,0,0,0,1,1,false\n1,1,1,1,1,0,false\n2,0,0,0,1,one,false\n2,1,1,1,1,0,false\n"
     report = sf.check_log(written(tmp_path / "log.csv", rows))
     (found, *_) = report.errors
-    assert "next_state that is not a whole number, as states are elsewhere (episode 2), such as 'one'" in found.text
+    assert (
+        "next_state that is not a whole number, as states are elsewhere (episode 2), such as 'one'"
+        in found.text
+    )
     assert found.rows == (3,)
     assert sf.check_log(written(tmp_path / "log.csv", rows.replace("one", "1"))).usable  # control
 
@@ -151,13 +168,17 @@ def test_the_command_prints_them_all_and_ends_with_1(tmp_path, monkeypatch, caps
 
 @pytest.mark.parametrize("sep", [",", ";"])
 def test_rows_with_another_number_of_fields_are_one_fault_and_the_others_are_found(tmp_path, sep):
-    """`count_log` refuses such a file. Line 21 is row 20, below the header; its episode is in no other finding."""
+    """`count_log` refuses such a file. Line 21 is row 20, below the header; its episode is in no
+    other finding.
+    """
     rows = [f"{e},{h},a,x,1.0,a".split(",") for e in range(20) for h in range(3)]
     rows[19].append("17")
     rows[30].pop()
     rows[40][4] = "lots"
     path = tmp_path / "log.csv"
-    path.write_text("\n".join(sep.join(row) for row in [HEAD.strip().split(",")[:-1], *rows]) + "\n")
+    path.write_text(
+        "\n".join(sep.join(row) for row in [HEAD.strip().split(",")[:-1], *rows]) + "\n"
+    )
     report = sf.check_log(path, reward_range=(0, 1), delimiter=sep)
     assert [(found.what, found.count, found.rows) for found in report.errors] == [
         ("fields", 2, (20, 31)),
@@ -166,23 +187,32 @@ def test_rows_with_another_number_of_fields_are_one_fault_and_the_others_are_fou
     text = report.errors[0].text
     assert f"than the 6 of the header: line 21 of {path} has 7." in text
     both = sf.check_log(
-        [path, path.with_name("other.csv").write_text(path.read_text()) and path.with_name("other.csv")],
+        [
+            path,
+            path.with_name("other.csv").write_text(path.read_text())
+            and path.with_name("other.csv"),
+        ],
         delimiter=sep,
     )
     assert both.errors[0].rows == ("log.csv 20", "log.csv 31", "other.csv 20", "other.csv 31")
     assert "surefoot-" not in str(report) + str(both)  # no name of a copy
     rows[19].pop(), rows[30].append("a")
     rows[40][4] = "1.0"
-    path.write_text("\n".join(sep.join(row) for row in [HEAD.strip().split(",")[:-1], *rows]) + "\n")
+    path.write_text(
+        "\n".join(sep.join(row) for row in [HEAD.strip().split(",")[:-1], *rows]) + "\n"
+    )
     assert sf.check_log(path, reward_range=(0, 1), delimiter=sep).usable  # control
 
 
 def test_what_is_advised_agrees_with_what_is_presumed(tmp_path):
-    """Certificates presume that no episode was left out because of how it went: no fault advises it without that."""
+    """Certificates presume that no episode was left out because of how it went: no fault advises
+    it without that.
+    """
     path = tmp_path / "log.csv"
     path.write_text(HEAD + MESSY)
     texts = [found.text for found in sf.check_log(path, reward_range=(0, 10)).errors]
     assert any(
-        "Leaving episodes out is sound only if it has nothing to do with how they went" in text for text in texts
+        "Leaving episodes out is sound only if it has nothing to do with how they went" in text
+        for text in texts
     )
     assert not any("leave out these episodes" in text for text in texts)

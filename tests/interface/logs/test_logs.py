@@ -1,5 +1,5 @@
-"""A log that is not what it should be is refused with one message that names the episodes; a good one is counted, saved
-and read back. `count_log` looks at totals, `check_log` at every episode.
+"""A log that is not what it should be is refused with one message that names the episodes; a good
+one is counted, saved and read back. `count_log` looks at totals, `check_log` at every episode.
 """
 
 import json
@@ -27,7 +27,18 @@ def good(n=12, H=3, seed=0):
         s = 0
         for h in range(H):
             s_next = int(rng.integers(3))
-            rows.append((episode, h, s, int(rng.integers(2)), float(rng.integers(5)) / 4, s_next, False, False))
+            rows.append(
+                (
+                    episode,
+                    h,
+                    s,
+                    int(rng.integers(2)),
+                    float(rng.integers(5)) / 4,
+                    s_next,
+                    False,
+                    False,
+                )
+            )
             s = s_next
     return rows
 
@@ -42,7 +53,10 @@ def write(path, query="FROM given", rows=None):
 
 
 def replaced(column, value, where="episode = 5 AND step = 1"):
-    return f"SELECT * REPLACE (CASE WHEN {where} THEN {value} ELSE {column} END AS {column}) FROM given"
+    return (
+        f"SELECT * REPLACE (CASE WHEN {where} THEN {value} ELSE {column} END AS {column}) FROM "
+        "given"
+    )
 
 
 def assert_refused(path, words, episodes=(), **arguments):
@@ -71,7 +85,10 @@ def test_a_good_log_is_good(tmp_path, ending):
     assert (report.rows, report.episodes, log.rows, log.episodes) == (36, 12, 36, 12)
     assert report.counted.counts == log.counts
     assert "36 rows, 12 episodes" in str(report)
-    assert "H = 3 steps, S = 4 states (one of them for all states that were never seen), A = 2 actions" in str(report)
+    assert (
+        "H = 3 steps, S = 4 states (one of them for all states that were never seen), A = 2 actions"
+        in str(report)
+    )
     assert str(report).endswith("The log can be used.")
     assert repr(log).startswith("LogCounts(H=3, S=4, A=2, 12 episodes, 36 rows")
     assert log.codebook == sf.Codebook(3, 2, unseen=True)
@@ -83,17 +100,22 @@ def test_what_a_report_says_of_a_good_log(tmp_path):
     said = {finding.what: finding.text for finding in sf.check_log(path).notes}
     assert "Certificates will treat them as unknown" in said["rewards"]
     assert "There may be more than the 3 in the log" in said["labels"]
-    assert "All episodes start in state 0. The start is unknown unless you declare it" in said["starts"]
+    assert (
+        "All episodes start in state 0. The start is unknown unless you declare it"
+        in said["starts"]
+    )
     assert "Declare which rewards are possible" in said["range"]  # although all of them lie in 0..1
     declared = sf.check_log(path, states=3, reward_range=(0, 1))
     assert {"labels", "range"}.isdisjoint(finding.what for finding in declared.notes)
     path = write(
-        tmp_path / "units.csv", "SELECT * REPLACE (reward * 8 - 3 AS reward, 2 AS state) FROM given WHERE step = 0"
+        tmp_path / "units.csv",
+        "SELECT * REPLACE (reward * 8 - 3 AS reward, 2 AS state) FROM given WHERE step = 0",
     )
     said = {finding.what: finding.text for finding in sf.check_log(path).notes}
     assert "Declare which rewards are possible with reward_range" in said["range"]
     path = write(
-        tmp_path / "starts.csv", "SELECT * REPLACE (episode % 3 AS state, 0.5 AS reward) FROM given WHERE step = 0"
+        tmp_path / "starts.csv",
+        "SELECT * REPLACE (episode % 3 AS state, 0.5 AS reward) FROM given WHERE step = 0",
     )
     said = {finding.what: finding.text for finding in sf.check_log(path).notes}
     assert "Episodes start in 3 states" in said["starts"]
@@ -107,7 +129,11 @@ def test_what_a_report_says_of_a_good_log(tmp_path):
 
 
 ROWS = {
-    "gap": ("FROM given WHERE NOT (episode = 5 AND step = 1)", r"1 gap in the steps \(episode 5\)", (5,)),
+    "gap": (
+        "FROM given WHERE NOT (episode = 5 AND step = 1)",
+        r"1 gap in the steps \(episode 5\)",
+        (5,),
+    ),
     "first step missing": (
         "FROM given WHERE NOT (episode = 5 AND step = 0)",
         r"1 gap in the steps \(episode 5\)",
@@ -133,22 +159,32 @@ ROWS = {
         r"1 repeated step \(episode 5\)",
         (5,),
     ),
-    "chain": (replaced("next_state", "(next_state + 1) % 3"), r"1 broken chain \(episode 5\): the next_state", (5,)),
+    "chain": (
+        replaced("next_state", "(next_state + 1) % 3"),
+        r"1 broken chain \(episode 5\): the next_state",
+        (5,),
+    ),
     "short": (
         "FROM given WHERE NOT (episode = 5 AND step = 2)",
         r"1 incomplete episode \(episode 5\): step 2 is missing",
         (5,),
     ),
     "truncated": (
-        "SELECT * REPLACE (step = 1 AND episode = 5 AS truncated) FROM given WHERE NOT (episode = 5 AND step = 2)",
+        "SELECT * REPLACE (step = 1 AND episode = 5 AS truncated) FROM given WHERE NOT (episode = "
+        "5 AND step = 2)",
         r"1 episode cut off \(truncated\) before step 2 \(episode 5\)",
         (5,),
     ),
-    "after": (replaced("terminated", "true"), r"1 row after the end of an episode \(episode 5\)", (5,)),
+    "after": (
+        replaced("terminated", "true"),
+        r"1 row after the end of an episode \(episode 5\)",
+        (5,),
+    ),
     "nan": (replaced("reward", "'nan'::DOUBLE"), r"1 infinite or NaN reward \(episode 5\)", (5,)),
     "inf": (replaced("reward", "'-inf'::DOUBLE"), r"1 infinite or NaN reward \(episode 5\)", (5,)),
     "many": (
-        "SELECT * REPLACE (CASE WHEN step = 0 THEN 3 - next_state ELSE next_state END AS next_state) FROM given",
+        "SELECT * REPLACE (CASE WHEN step = 0 THEN 3 - next_state ELSE next_state END AS "
+        "next_state) FROM given",
         r"\d+ broken chains \(episodes 0, \d+, \d+, \.\.\.\)",
         None,
     ),
@@ -166,14 +202,20 @@ def test_rows_that_do_not_belong_together(tmp_path, what):
         assert report.errors[0].count >= 4
         assert len(report.errors[0].episodes) == 3
         episodes = report.errors[0].episodes
-    assert_refused(write(tmp_path / f"log.{ending}", query), words, episodes)  # mended, it is taken: the first test
+    assert_refused(
+        write(tmp_path / f"log.{ending}", query), words, episodes
+    )  # mended, it is taken: the first test
 
 
 @pytest.mark.parametrize("column", NAMES)
 def test_nothing_may_be_missing(tmp_path, column):
     ending = ("parquet", "csv")[NAMES.index(column) % 2]
     path = write(tmp_path / f"log.{ending}", replaced(column, "NULL"))
-    some = r"1 row without episode\." if column == "episode" else rf"1 row without {column} \(episode 5\)\."
+    some = (
+        r"1 row without episode\."
+        if column == "episode"
+        else rf"1 row without {column} \(episode 5\)\."
+    )
     assert_refused(path, f"{some} Fill it in", () if column == "episode" else (5,))
 
 
@@ -208,14 +250,19 @@ def test_the_same_episode_in_two_files(tmp_path):
 
 
 def test_files_that_number_their_episodes_anew(tmp_path):
-    """Ids 0..11 twice with gaps elsewhere: as many first steps as ids in between, but not each of them once."""
+    """Ids 0..11 twice with gaps elsewhere: as many first steps as ids in between, but not each
+    of them once.
+    """
     one = write(tmp_path / "one.parquet", "FROM given WHERE episode < 6")
-    two = write(tmp_path / "two.parquet", "SELECT * REPLACE (CASE WHEN episode = 6 THEN 5 ELSE episode END AS episode) "
+    two = write(tmp_path / "two.parquet", "SELECT * REPLACE (CASE WHEN episode = 6 THEN 5 ELSE "
+                                          "episode END AS episode) "
                 "FROM given WHERE episode >= 6")  # fmt: skip
     with pytest.raises(sf.InvalidLog, match=r"3 repeated steps .*make the ids differ"):
         sf.count_log([one, two])
     with pytest.raises(sf.InvalidLog, match=r"36 repeated steps .*make the ids differ"):
-        sf.count_log([write(tmp_path / "three.parquet"), write(tmp_path / "four.parquet", rows=good(seed=1))])
+        sf.count_log(
+            [write(tmp_path / "three.parquet"), write(tmp_path / "four.parquet", rows=good(seed=1))]
+        )
 
 
 @pytest.mark.parametrize("kind", ["text", "large"])
@@ -223,15 +270,21 @@ def test_offending_episodes_are_named_as_the_log_names_them(tmp_path, kind):
     name = {"text": "'visit ' || episode", "large": "episode + 5000000000"}[kind]
     shown = {"text": "visit 5", "large": 5000000005}[kind]
     query = f"SELECT * REPLACE ({name} AS episode) FROM given WHERE NOT (episode = 5 AND step = 1)"
-    assert_refused(write(tmp_path / "log.csv", query), rf"1 gap in the steps \(episode {shown}\)", (shown,))
+    assert_refused(
+        write(tmp_path / "log.csv", query), rf"1 gap in the steps \(episode {shown}\)", (shown,)
+    )
 
 
 def test_cuts_after_the_horizon_do_no_harm(tmp_path):
     path = write(tmp_path / "log.parquet", ROWS["truncated"][0])
     assert sf.check_log(path, horizon=2).usable
     assert sf.count_log(path, horizon=2).episodes == 12
-    assert_refused(path, r"1 episode cut off \(truncated\) before step 2 \(episode 5\)", (5,), horizon=3)
-    assert_refused(write(path), r"12 incomplete episodes .*: step 3 is missing", (0, 1, 2), horizon=4)
+    assert_refused(
+        path, r"1 episode cut off \(truncated\) before step 2 \(episode 5\)", (5,), horizon=3
+    )
+    assert_refused(
+        write(path), r"12 incomplete episodes .*: step 3 is missing", (0, 1, 2), horizon=4
+    )
 
 
 # ---------------------------------------------------------------- steps, rewards, labels
@@ -239,8 +292,12 @@ def test_cuts_after_the_horizon_do_no_harm(tmp_path):
 
 def test_steps_start_at_0_or_1(tmp_path):
     for first in (-1, 2):
-        path = write(tmp_path / "log.parquet", f"SELECT * REPLACE (step + {first} AS step) FROM given")
-        with pytest.raises(sf.InvalidLog, match=rf"steps are numbered from {first}, expected from 0 \(or 1\)"):
+        path = write(
+            tmp_path / "log.parquet", f"SELECT * REPLACE (step + {first} AS step) FROM given"
+        )
+        with pytest.raises(
+            sf.InvalidLog, match=rf"steps are numbered from {first}, expected from 0 \(or 1\)"
+        ):
             sf.count_log(path)
         report = sf.check_log(path)
         assert not report.usable
@@ -254,7 +311,11 @@ def test_rewards_outside_the_declared_range(tmp_path):
     path = write(tmp_path / "log.parquet", replaced("reward", "7.5"))
     words = r"rewards lie in 0\.\.7\.5, outside the declared range \(0, 1\).*declare a wider one"
     assert_refused(path, words, reward_range=(0.0, 1.0))
-    assert_refused(write(path, replaced("reward", "-0.5")), "outside the declared range", reward_range=(0.0, 1.0))
+    assert_refused(
+        write(path, replaced("reward", "-0.5")),
+        "outside the declared range",
+        reward_range=(0.0, 1.0),
+    )
     assert sf.count_log(path, reward_range=(-1, 1)).declared
     for strange in ((1.0, 0.0), "ab", (0.0, np.inf), 3):
         for call in BOTH:
@@ -271,14 +332,22 @@ def test_a_range_is_two_numbers(tmp_path, strange):
 def test_without_a_range_nothing_is_certified(tmp_path):
     log = sf.count_log(write(tmp_path / "log.parquet", replaced("reward", "7.5")))
     assert not log.declared
-    with pytest.raises(sf.InvalidSetting, match=r"Declare which rewards are possible when the log is counted"):
+    with pytest.raises(
+        sf.InvalidSetting, match=r"Declare which rewards are possible when the log is counted"
+    ):
         log.problem()
 
 
 def test_an_early_end_pays_nothing_which_must_be_possible(tmp_path):
-    query = "SELECT * REPLACE (reward + 2 AS reward, step = 1 AND episode = 5 AS terminated) FROM given "
+    query = (
+        "SELECT * REPLACE (reward + 2 AS reward, step = 1 AND episode = 5 AS terminated) FROM "
+        "given "
+    )
     path = write(tmp_path / "log.parquet", query + "WHERE NOT (episode = 5 AND step = 2)")
-    words = r"some episodes end early, .* 0 must be in the range of rewards \(1\.0, 4\.0\).* after_end=x"
+    words = (
+        r"some episodes end early, .* 0 must be in the range of rewards \(1\.0, 4\.0\).* "
+        r"after_end=x"
+    )
     assert_refused(path, words, reward_range=(1.0, 4.0))
     assert sf.count_log(path, reward_range=(0.0, 4.0)).absorbing_state == 3
     paid = sf.count_log(path, reward_range=(1.0, 4.0), after_end=2.5)
@@ -286,10 +355,14 @@ def test_an_early_end_pays_nothing_which_must_be_possible(tmp_path):
     assert paid.problem().r[:, paid.absorbing_state].tolist() == [[2.5, 2.5]] * 3
     assert paid.problem().absorbing_state == paid.absorbing_state
     free = sf.count_log(path, reward_range=(0.0, 4.0))
-    assert paid.mean_return == pytest.approx(free.mean_return + 2.5 / 12)  # one of twelve episodes, one step
+    assert paid.mean_return == pytest.approx(
+        free.mean_return + 2.5 / 12
+    )  # one of twelve episodes, one step
     paid.save(tmp_path / "counts.npz")
     assert sf.LogCounts.load(tmp_path / "counts.npz").problem().same_as(paid.problem())
-    with pytest.raises(sf.InvalidSetting, match=r"after_end is 5, outside the declared reward_range \(1, 4\)"):
+    with pytest.raises(
+        sf.InvalidSetting, match=r"after_end is 5, outside the declared reward_range \(1, 4\)"
+    ):
         sf.count_log(path, reward_range=(1.0, 4.0), after_end=5)
     with pytest.raises(sf.InvalidSetting, match="after_end needs a declared reward_range"):
         sf.count_log(path, after_end=2.5)
@@ -298,8 +371,14 @@ def test_an_early_end_pays_nothing_which_must_be_possible(tmp_path):
 
 def test_states_and_actions_that_were_not_declared(tmp_path):
     path = write(tmp_path / "log.parquet")
-    assert_refused(path, r"The log has 1 states that were not declared, such as 2; declared are 2: 0, 1\.", states=2)
-    assert_refused(path, r"The log has 3 states that were not declared, such as 0", states=["a", "b"])
+    assert_refused(
+        path,
+        r"The log has 1 states that were not declared, such as 2; declared are 2: 0, 1\.",
+        states=2,
+    )
+    assert_refused(
+        path, r"The log has 3 states that were not declared, such as 0", states=["a", "b"]
+    )
     assert_refused(path, r"The log has 1 actions that were not declared, such as 0", actions=[1, 7])
     assert sf.count_log(path, states=4, actions=[1, 0]).codebook == sf.Codebook(4, [1, 0])
     for strange in (0, [], [0, 0], [0, "a"], "abc", 1.5, [True]):
@@ -311,9 +390,15 @@ def test_states_and_actions_that_were_not_declared(tmp_path):
 
 def test_a_log_too_large_for_its_counts(tmp_path, monkeypatch):
     path = write(tmp_path / "log.parquet", "SELECT * REPLACE (step = 2 AS terminated) FROM given")
-    assert sf.count_log(path, states=20_000).counts.shape == (3, 20_001, 2)  # only what occurs is counted
+    assert sf.count_log(path, states=20_000).counts.shape == (
+        3,
+        20_001,
+        2,
+    )  # only what occurs is counted
     monkeypatch.setattr(log_tables, "LARGEST", 2**20)
-    assert_refused(path, r"Counts of \(H = 3, S = 100,001, A = 2\) would take more than", states=100_000)
+    assert_refused(
+        path, r"Counts of \(H = 3, S = 100,001, A = 2\) would take more than", states=100_000
+    )
     with pytest.raises(sf.InvalidSetting, match="expected at most 1000000 steps"):
         sf.count_log(path, horizon=10**10)
 
@@ -328,7 +413,9 @@ class TestFiles:
         whole = path.read_bytes()
         for length in (0, 3, 100, len(whole) // 2, len(whole) - 1):
             path.write_bytes(whole[:length])
-            with pytest.raises(sf.InvalidLog, match=r"log\.parquet cannot be read: .* Is the file complete"):
+            with pytest.raises(
+                sf.InvalidLog, match=r"log\.parquet cannot be read: .* Is the file complete"
+            ):
                 call(path)
         path.write_bytes(whole)
         call(path)
@@ -336,10 +423,14 @@ class TestFiles:
     def test_not_what_the_ending_says(self, tmp_path, call):
         csv = write(tmp_path / "log.csv")
         (tmp_path / "log.parquet").write_bytes(csv.read_bytes())
-        with pytest.raises(sf.InvalidLog, match=r"log\.parquet cannot be read: .* is its ending right"):
+        with pytest.raises(
+            sf.InvalidLog, match=r"log\.parquet cannot be read: .* is its ending right"
+        ):
             call(tmp_path / "log.parquet")
         (tmp_path / "log.jsonl").write_text('{"episode": 1\n{"step"')
-        with pytest.raises(sf.InvalidLog, match=r"log\.jsonl, line 1: .* Expected one JSON object on each line"):
+        with pytest.raises(
+            sf.InvalidLog, match=r"log\.jsonl, line 1: .* Expected one JSON object on each line"
+        ):
             call(tmp_path / "log.jsonl")
 
     @pytest.mark.parametrize("column", NAMES[:6])
@@ -348,7 +439,9 @@ class TestFiles:
         words = rf"log\.parquet has no column '{column}'\. Found: .*Give its name in the log"
         with pytest.raises(sf.InvalidLog, match=words):
             call(path)
-        path = write(tmp_path / "log.parquet", f'SELECT * RENAME ({column} AS "its name") FROM given')
+        path = write(
+            tmp_path / "log.parquet", f'SELECT * RENAME ({column} AS "its name") FROM given'
+        )
         call(path, columns={column: "its name"})
         with pytest.raises(sf.InvalidLog, match=rf"has no column 'other' \({column}\)"):
             call(path, columns={column: "other"})
@@ -367,40 +460,51 @@ class TestFiles:
         ],
     )
     def test_a_column_of_the_wrong_kind(self, tmp_path, call, column, kind, words):
-        path = write(tmp_path / "log.parquet", f"SELECT * REPLACE ({column}::{kind} AS {column}) FROM given")
+        path = write(
+            tmp_path / "log.parquet", f"SELECT * REPLACE ({column}::{kind} AS {column}) FROM given"
+        )
         with pytest.raises(sf.InvalidLog, match=rf"column '{column}' is {kind}, {words}"):
             call(path)
 
     def test_states_of_two_kinds(self, tmp_path, call):
-        path = write(tmp_path / "log.parquet", "SELECT * REPLACE (state::VARCHAR AS state) FROM given")
+        path = write(
+            tmp_path / "log.parquet", "SELECT * REPLACE (state::VARCHAR AS state) FROM given"
+        )
         with pytest.raises(
-            sf.InvalidLog, match="state is VARCHAR, but next_state is BIGINT, expected one type for both"
+            sf.InvalidLog,
+            match="state is VARCHAR, but next_state is BIGINT, expected one type for both",
         ):
             call(path)
 
     def test_an_empty_log(self, tmp_path, call):
         (tmp_path / "none.csv").write_text("")
-        paths = [write(tmp_path / f"log.{x}", "FROM given WHERE false") for x in ("parquet", "csv", "jsonl")]
+        paths = [
+            write(tmp_path / f"log.{x}", "FROM given WHERE false")
+            for x in ("parquet", "csv", "jsonl")
+        ]
         for path in (*paths, tmp_path / "none.csv"):
             with pytest.raises(sf.InvalidLog, match=rf"{path.name} is empty: it has no rows"):
                 call(path)
 
     def test_what_is_no_file(self, tmp_path, call):
         with pytest.raises(
-            sf.InvalidLog, match=r"nothing\.parquet does not exist. Expected a log as Parquet, CSV or JSON"
+            sf.InvalidLog,
+            match=r"nothing\.parquet does not exist. Expected a log as Parquet, CSV or JSON",
         ):
             call(tmp_path / "nothing.parquet")
         with pytest.raises(sf.InvalidLog, match=r"\*\.csv does not exist"):
             call(str(tmp_path / "*.csv"))
         with pytest.raises(
-            sf.InvalidLog, match=rf"{tmp_path} is a folder\. Name the files in it: '{tmp_path}/\*\.parquet'"
+            sf.InvalidLog,
+            match=rf"{tmp_path} is a folder\. Name the files in it: '{tmp_path}/\*\.parquet'",
         ):
             call(tmp_path)
         with pytest.raises(sf.InvalidLog, match="No file is given"):
             call([])
         (tmp_path / "log.txt").write_text("episode")
         with pytest.raises(
-            sf.InvalidLog, match=r"log\.txt: its ending names no known format\. Expected one of \.parquet"
+            sf.InvalidLog,
+            match=r"log\.txt: its ending names no known format\. Expected one of \.parquet",
         ):
             call(tmp_path / "log.txt")
         one, two = write(tmp_path / "a.parquet"), write(tmp_path / "b.csv")
@@ -412,11 +516,17 @@ class TestFiles:
     def test_settings(self, tmp_path, call):
         path = write(tmp_path / "log.parquet")
         for strange in ("much", "", "12", "-1GB", 256, None, "1GB'; SELECT 1; --", "10XB"):
-            with pytest.raises(sf.InvalidSetting, match=r"memory is .*, expected a size such as '512MB' or '4GB'"):
+            with pytest.raises(
+                sf.InvalidSetting, match=r"memory is .*, expected a size such as '512MB' or '4GB'"
+            ):
                 call(path, memory=strange)
-        with pytest.raises(sf.InvalidLog, match=r"log\.parquet does not fit into memory: .* Increase memory="):
+        with pytest.raises(
+            sf.InvalidLog, match=r"log\.parquet does not fit into memory: .* Increase memory="
+        ):
             call(path, memory="1KB")
-        with pytest.raises(sf.InvalidSetting, match=r"columns names 'status', expected some of episode, step"):
+        with pytest.raises(
+            sf.InvalidSetting, match=r"columns names 'status', expected some of episode, step"
+        ):
             call(path, columns={"status": "state"})
         for strange in (0, -1, True):
             with pytest.raises(sf.InvalidSetting, match=r"horizon is .*, expected an integer >= 1"):
@@ -432,17 +542,24 @@ class TestFiles:
         with pytest.raises(sf.InvalidLog, match=r"log\[1\]\.parquet has no column"):
             call(path)
 
-    # open_log hands threads to DuckDB unchecked, and audit calls int(horizon) before anybody looked at it.
+    # open_log hands threads to DuckDB unchecked, and audit calls int(horizon) before anybody looked
+    # at it.
     @pytest.mark.parametrize("threads", [0, -1, "x", 1.5])
     def test_threads_are_checked(self, tmp_path, call, threads):
         with pytest.raises(sf.InvalidSetting, match="threads"):
             call(write(tmp_path / "log.parquet"), threads=threads)
 
-    # DuckDB takes the kinds of the first file (or of the first 20,480 rows of JSON and CSV) for all of them, and casts
-    # what comes later: 0.4 becomes 0 without a word. union_by_name=True and sample_size=-1 would be the cure.
+    # DuckDB takes the kinds of the first file (or of the first 20,480 rows of JSON and CSV) for all
+    # of them, and casts what comes later: 0.4 becomes 0 without a word. union_by_name=True and
+    # sample_size=-1 would be the cure.
     def test_rewards_of_two_kinds_in_two_parquet_files(self, tmp_path, call):
-        one = write(tmp_path / "1.parquet", "SELECT * REPLACE (0 AS reward) FROM given WHERE episode < 6")
-        two = write(tmp_path / "2.parquet", "SELECT * REPLACE (0.4::DOUBLE AS reward) FROM given WHERE episode >= 6")
+        one = write(
+            tmp_path / "1.parquet", "SELECT * REPLACE (0 AS reward) FROM given WHERE episode < 6"
+        )
+        two = write(
+            tmp_path / "2.parquet",
+            "SELECT * REPLACE (0.4::DOUBLE AS reward) FROM given WHERE episode >= 6",
+        )
         found = call([one, two])
         log = found if call is sf.count_log else found.counted
         assert log.mean_return == pytest.approx(0.5 * 3 * 0.4)
@@ -456,8 +573,9 @@ class TestFiles:
 
     def test_rewards_of_two_kinds_in_one_json_file(self, tmp_path, call):
         WRITER.execute(
-            "COPY (SELECT i AS episode, 0 AS step, 0 AS state, 0 AS action, CASE WHEN i < 30000 THEN '0'::JSON "
-            f"ELSE '0.4'::JSON END AS reward, 0 AS next_state FROM range(40000) AS t(i)) TO '{tmp_path}/log.jsonl'"
+            "COPY (SELECT i AS episode, 0 AS step, 0 AS state, 0 AS action, CASE WHEN i < 30000 "
+            "THEN '0'::JSON ELSE '0.4'::JSON END AS reward, 0 AS next_state FROM range(40000) AS "
+            f"t(i)) TO '{tmp_path}/log.jsonl'"
         )
         found = call(tmp_path / "log.jsonl")
         log = found if call is sf.count_log else found.counted
@@ -466,14 +584,16 @@ class TestFiles:
     @pytest.mark.parametrize("ending", ["jsonl", "csv"])
     def test_states_of_two_kinds_in_one_file(self, tmp_path, call, ending):
         WRITER.execute(
-            "COPY (SELECT i AS episode, 0 AS step, CASE WHEN i < 30000 THEN '0'::JSON ELSE '0.4'::JSON END AS state, "
-            f"0 AS action, 0.5 AS reward, 0 AS next_state FROM range(40000) AS t(i)) TO '{tmp_path}/log.{ending}'"
+            "COPY (SELECT i AS episode, 0 AS step, CASE WHEN i < 30000 THEN '0'::JSON ELSE "
+            "'0.4'::JSON END AS state, 0 AS action, 0.5 AS reward, 0 AS next_state FROM "
+            f"range(40000) AS t(i)) TO '{tmp_path}/log.{ending}'"
         )
         with pytest.raises(sf.InvalidLog, match="expected whole numbers or text"):
             call(tmp_path / f"log.{ending}")
 
-    # The statistics of a Parquet file leave NaN out (as the format says), and DuckDB answers max(reward), and WHERE NOT
-    # isfinite(reward), from them. max(reward + 0), and count(*) FILTER (NOT isfinite(reward)), look at the values.
+    # The statistics of a Parquet file leave NaN out (as the format says), and DuckDB answers
+    # max(reward), and WHERE NOT isfinite(reward), from them. max(reward + 0), and count(*) FILTER
+    # (NOT isfinite(reward)), look at the values.
     @pytest.mark.parametrize(
         "rewards",
         [
@@ -506,7 +626,8 @@ class TestFiles:
         large = 2 * 10**18
         path = write(
             tmp_path / "log.parquet",
-            f"SELECT * REPLACE ({large} AS state, {large} AS next_state, {large} AS action) FROM given WHERE step = 0",
+            f"SELECT * REPLACE ({large} AS state, {large} AS next_state, {large} AS action) FROM "
+            "given WHERE step = 0",
         )
         found = call(path)
         log = found if call is sf.count_log else found.counted
@@ -534,15 +655,38 @@ def test_seeds(tmp_path):
 
 def logs(tmp_path):
     """One with random rewards and early ends, and one whose rewards are known."""
-    early = "SELECT * REPLACE (step = 1 AND episode = 5 AS terminated) FROM given WHERE NOT (episode = 5 AND step = 2)"
+    early = (
+        "SELECT * REPLACE (step = 1 AND episode = 5 AS terminated) FROM given WHERE NOT "
+        "(episode = 5 AND step = 2)"
+    )
     yield sf.count_log(write(tmp_path / "random.parquet", early), seed=3, reward_range=(-1, 2))
-    known = "SELECT * REPLACE ('s' || state AS state, 's' || next_state AS next_state, 0.5 AS reward) FROM given"
-    yield sf.count_log(write(tmp_path / "known.csv", known), states="as logged", reward_range=(0, 1))
+    known = (
+        "SELECT * REPLACE ('s' || state AS state, 's' || next_state AS next_state, 0.5 AS "
+        "reward) FROM given"
+    )
+    yield sf.count_log(
+        write(tmp_path / "known.csv", known), states="as logged", reward_range=(0, 1)
+    )
 
 
 def assert_same(one, other):
-    assert (one.counts, one.fold_counts, one.codebook) == (other.counts, other.fold_counts, other.codebook)
-    for name in ("H", "S", "A", "episodes", "rows", "seed", "reward_range", "declared", "notes", "mean_return"):
+    assert (one.counts, one.fold_counts, one.codebook) == (
+        other.counts,
+        other.fold_counts,
+        other.codebook,
+    )
+    for name in (
+        "H",
+        "S",
+        "A",
+        "episodes",
+        "rows",
+        "seed",
+        "reward_range",
+        "declared",
+        "notes",
+        "mean_return",
+    ):
         assert getattr(one, name) == getattr(other, name), name
     for mine, its in zip(one.rewards, other.rewards, strict=True):
         np.testing.assert_array_equal(mine, its)
@@ -598,7 +742,15 @@ def test_every_byte_of_a_table_matters(tmp_path):
     log.save(tmp_path / "counts.npz")
     with zipfile.ZipFile(tmp_path / "counts.npz") as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    assert {"n.npy", "place.npy", "n_fold.npy", "low.npy", "high.npy", "x_sa.npy", "codebook.npy"} <= set(members)
+    assert {
+        "n.npy",
+        "place.npy",
+        "n_fold.npy",
+        "low.npy",
+        "high.npy",
+        "x_sa.npy",
+        "codebook.npy",
+    } <= set(members)
     for name, content in members.items():
         changed = {**members, name: content[:-1] + bytes([content[-1] ^ 1])}
         with zipfile.ZipFile(tmp_path / "changed.npz", "w") as archive:
@@ -649,15 +801,22 @@ TAMPERED = {
     "folds": put("n_fold", lambda x: x + 100),
     "negative folds": put("n_fold", lambda x: x - 100),
     "shape": put("low", lambda x: x[:-1]),
-    "empty": lambda arrays: arrays.update({name: arrays[name][:0] for name in ("place", "n", "n_fold", "low", "high")}),
+    "empty": lambda arrays: arrays.update(
+        {name: arrays[name][:0] for name in ("place", "n", "n_fold", "low", "high")}
+    ),
     "no table": lambda arrays: arrays.pop("n"),
     "codebook": put("codebook", lambda x: np.array("{")),
     "labels": put(
         "codebook",
-        lambda x: np.array(json.dumps({"states": [0, 0], "actions": [0], "absorbing": False, "unseen": False})),
+        lambda x: np.array(
+            json.dumps({"states": [0, 0], "actions": [0], "absorbing": False, "unseen": False})
+        ),
     ),
     "fewer states": put(
-        "codebook", lambda x: np.array(json.dumps({"states": [0], "actions": [0], "absorbing": False, "unseen": False}))
+        "codebook",
+        lambda x: np.array(
+            json.dumps({"states": [0], "actions": [0], "absorbing": False, "unseen": False})
+        ),
     ),
     "H": about("H", 1),
     "log": put("log", lambda x: np.array("[]")),
@@ -692,7 +851,9 @@ def test_tables_that_say_the_impossible_are_refused(tmp_path, untouched, what):
 
 
 def test_what_is_not_log_counts(tmp_path):
-    with pytest.raises(sf.InvalidFile, match=r"does not exist\. Expected a surefoot file of kind log-counts"):
+    with pytest.raises(
+        sf.InvalidFile, match=r"does not exist\. Expected a surefoot file of kind log-counts"
+    ):
         sf.LogCounts.load(tmp_path / "counts.npz")
     sf.Counts(np.ones((1, 1, 1, 1), dtype=int)).save(tmp_path / "counts.npz")
     with pytest.raises(sf.InvalidFile, match="holds counts, expected log-counts"):
@@ -717,7 +878,9 @@ def test_codebooks(tmp_path):
     assert book.state_label(3) == "(ended)"
     assert sf.Codebook(3, 2).states == (0, 1, 2)
     assert repr(book) == "Codebook(3 states, 2 actions, and an absorbing state)"
-    with pytest.raises(sf.InvalidSetting, match=r"There is no state 'silver'. Expected one of 'gold', 'größer', ''"):
+    with pytest.raises(
+        sf.InvalidSetting, match=r"There is no state 'silver'. Expected one of 'gold', 'größer', ''"
+    ):
         book.state("silver")
     with pytest.raises(sf.InvalidSetting, match=r"absorbing is 1, expected True or False"):
         sf.Codebook(3, 2, absorbing=1)
@@ -730,7 +893,8 @@ def test_a_codebook_in_a_file():
     for strange in (None, 1, "yes"):
         with pytest.raises(sf.InvalidFile, match="codebook is damaged"):
             sf.Codebook.from_json(
-                "book.json", {"states": ["gold"], "actions": [0], "absorbing": strange, "unseen": False}
+                "book.json",
+                {"states": ["gold"], "actions": [0], "absorbing": strange, "unseen": False},
             )
 
 
@@ -739,7 +903,9 @@ def test_codebooks_round_trip(tmp_path, book):
     book.save(tmp_path / "book.json")
     assert sf.Codebook.load(tmp_path / "book.json") == book
     assert [path.name for path in tmp_path.iterdir()] == ["book.json"]
-    assert json.loads((tmp_path / "book.json").read_text())["states"] == list(book.states)  # for others to read
+    assert json.loads((tmp_path / "book.json").read_text())["states"] == list(
+        book.states
+    )  # for others to read
 
 
 def test_damaged_codebooks(tmp_path):
@@ -772,16 +938,19 @@ FULL = {"states": S, "reward_range": (0, 1)}
 
 
 def large(path, episodes):
-    """A log of 50 bytes a row before it is compressed, made by DuckDB; and its counts, with nothing of ours."""
+    """A log of 50 bytes a row before it is compressed, made by DuckDB; and its counts, with
+    nothing of ours.
+    """
     rows = (
-        f"SELECT i // {H} AS episode, i % {H} AS step, CASE WHEN i % {H} = 0 THEN 0 ELSE (hash(i) % {S})::BIGINT END "
-        f"AS state, (hash(i + 7) % {A})::BIGINT AS action, (hash(i + 11) % 1024) / 1024 AS reward, "
-        f"(hash(i + 1) % {S})::BIGINT AS next_state, false AS terminated, false AS truncated "
-        f"FROM range({episodes * H}) AS t(i)"
+        f"SELECT i // {H} AS episode, i % {H} AS step, CASE WHEN i % {H} = 0 THEN 0 ELSE (hash(i) "
+        f"% {S})::BIGINT END AS state, (hash(i + 7) % {A})::BIGINT AS action, (hash(i + 11) % "
+        f"1024) / 1024 AS reward, (hash(i + 1) % {S})::BIGINT AS next_state, false AS terminated, "
+        f"false AS truncated FROM range({episodes * H}) AS t(i)"
     )
     WRITER.execute(f"COPY ({rows}) TO '{path}'")
     found = WRITER.execute(
-        f"SELECT step, state, action, next_state, count(*) AS n, sum(reward) AS paid FROM ({rows}) GROUP BY ALL"
+        f"SELECT step, state, action, next_state, count(*) AS n, sum(reward) AS paid FROM ({rows}) "
+        "GROUP BY ALL"
     ).fetchnumpy()
     n, paid = np.zeros((H, S, A, S), dtype=np.int64), np.zeros((H, S, A))
     n[found["step"], found["state"], found["action"], found["next_state"]] = found["n"]
@@ -809,6 +978,8 @@ def test_ten_times_larger_than_memory_is_checked(tmp_path):
 
 @pytest.mark.full
 def test_csv_larger_than_memory_is_counted(tmp_path):
-    """DuckDB reads CSV in blocks of 32 MB for each thread: below some 100 MB it says that it does not fit."""
+    """DuckDB reads CSV in blocks of 32 MB for each thread: below some 100 MB it says that it
+    does not fit.
+    """
     n, paid = large(tmp_path / "log.csv", 2_000_000)
     assert_counts(sf.count_log(tmp_path / "log.csv", memory="100MB", **FULL), n, paid)

@@ -1,6 +1,8 @@
-"""What a file says is read, or the file is refused: nothing is guessed, left out, or taken for something else.
+"""What a file says is read, or the file is refused: nothing is guessed, left out, or taken for
+something else.
 
-Each test has the reader that guesses beside it, and a truth that is known: what it made of the same file was false.
+Each test has the reader that guesses beside it, and a truth that is known: what it made of the same
+file was false.
 """
 
 import codecs
@@ -51,9 +53,13 @@ def refusal(path, words, **arguments):
 
 
 def test_rows_that_begin_with_a_hash_are_rows(tmp_path):
-    """600 customers: 440 paid 2, 160 paid nothing, and their ids begin with #. A visit is worth 0.7 x 2 = 1.4."""
+    """600 customers: 440 paid 2, 160 paid nothing, and their ids begin with #. A visit is worth
+    0.7 x 2 = 1.4.
+    """
     ids = [f"{'#' if (i * 160) % 600 < 160 else ''}{i}" for i in range(600)]
-    path = written(tmp_path / "log.csv", HEAD, *(f"{i},0,s,go,{0 if i[0] == '#' else 2},s" for i in ids))
+    path = written(
+        tmp_path / "log.csv", HEAD, *(f"{i},0,s,go,{0 if i[0] == '#' else 2},s" for i in ids)
+    )
     declared = {"states": ["s", "t"], "reward_range": (0, 2)}
 
     def certified(log):
@@ -74,7 +80,13 @@ def test_rows_that_begin_with_a_hash_are_rows(tmp_path):
 
 @pytest.mark.parametrize(
     ("ending", "sign", "declared"),
-    [("csv", ",", None), ("tsv", "\t", None), ("csv", ";", ";"), ("csv", "|", "|"), ("csv", "\t", "tab")],
+    [
+        ("csv", ",", None),
+        ("tsv", "\t", None),
+        ("csv", ";", ";"),
+        ("csv", "|", "|"),
+        ("csv", "\t", "tab"),
+    ],
 )
 def test_the_delimiter_is_declared(tmp_path, ending, sign, declared):
     path = written(tmp_path / f"log.{ending}", *(line.replace(",", sign) for line in short_log()))
@@ -83,7 +95,11 @@ def test_the_delimiter_is_declared(tmp_path, ending, sign, declared):
     assert len(sf.log_returns(path, delimiter=declared)) == 3
     if declared is not None:
         said = re.escape(repr(declared))
-        refusal(path, rf"Are fields separated by {said}\? Declare it: delimiter={said}, or --delimiter {said}")
+        refusal(
+            path,
+            rf"Are fields separated by {said}\? Declare it: delimiter={said}, or --delimiter "
+            rf"{said}",
+        )
         shown = CliRunner().invoke(app, ["logs", "check", str(path), "--delimiter", declared])
         assert shown.exit_code == 0 and "3 episodes" in shown.output
 
@@ -91,10 +107,14 @@ def test_the_delimiter_is_declared(tmp_path, ending, sign, declared):
 def test_delimiters_that_are_refused(tmp_path):
     path = written(tmp_path / "log.csv", *short_log())
     for strange in ("", "::", "a", '"', "\n", "tabs"):
-        with pytest.raises(sf.InvalidSetting, match=r"delimiter is .*, expected what separates the fields of a CSV"):
+        with pytest.raises(
+            sf.InvalidSetting, match=r"delimiter is .*, expected what separates the fields of a CSV"
+        ):
             sf.count_log(path, delimiter=strange)
     (tmp_path / "log.jsonl").write_text("{}\n")
-    with pytest.raises(sf.InvalidSetting, match=r"delimiter is for CSV: .*log\.jsonl has another format"):
+    with pytest.raises(
+        sf.InvalidSetting, match=r"delimiter is for CSV: .*log\.jsonl has another format"
+    ):
         sf.count_log(tmp_path / "log.jsonl", delimiter=",")
 
 
@@ -102,33 +122,58 @@ def test_delimiters_that_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "value", ["0,83", "1,250", "1_000", "1 000", "1'000", " 1", "1 ", "1e", "0x10", "١", "--1", "1.2.3"]
+    "value",
+    ["0,83", "1,250", "1_000", "1 000", "1'000", " 1", "1 ", "1e", "0x10", "١", "--1", "1.2.3"],
 )
 def test_a_number_is_written_plainly_or_the_log_is_refused(tmp_path, value):
     path = written(tmp_path / "log.csv", *short_log("a,0,s,go,1,s", f'b,0,s,go,"{value}",s'))
-    with pytest.raises(sf.InvalidLog, match=r"log\.csv, row 2: column 'reward' is .*, expected numbers") as told:
+    with pytest.raises(
+        sf.InvalidLog, match=r"log\.csv, row 2: column 'reward' is .*, expected numbers"
+    ) as told:
         sf.count_log(path)
-    assert repr(value) in str(told.value) and "Write numbers with a decimal point" in str(told.value)
+    assert repr(value) in str(told.value) and "Write numbers with a decimal point" in str(
+        told.value
+    )
     (found,) = sf.check_log(path).errors
     assert (found.what, found.rows) == ("word", (2,)) and repr(value) in found.text
-    assert sf.count_log(written(path, *short_log("a,0,s,go,1,s", "b,0,s,go,-1.25e1,s"))).mean_return == -5.75  # control
+    assert (
+        sf.count_log(written(path, *short_log("a,0,s,go,1,s", "b,0,s,go,-1.25e1,s"))).mean_return
+        == -5.75
+    )  # control
 
 
 def test_a_decimal_comma_in_a_log_without_quotes_is_a_row_with_a_field_too_many(tmp_path):
     path = written(tmp_path / "log.csv", *short_log("a,0,s,go,1,s", "b,0,s,go,0,83,s"))
-    with pytest.raises(sf.InvalidLog, match=r"log\.csv, row 2 \(line 3\) has 7 fields, expected 6, as in the header"):
+    with pytest.raises(
+        sf.InvalidLog,
+        match=r"log\.csv, row 2 \(line 3\) has 7 fields, expected 6, as in the header",
+    ):
         sf.count_log(path)
     (found,) = sf.check_log(path).errors
     assert (found.what, found.rows) == ("fields", (2,))
 
 
 def replayed(path, *options):
-    given = ["guard", "replay", str(path), "--low", "0", "--high", "1", "--max-loss", "0.1", "--json", *options]
+    given = [
+        "guard",
+        "replay",
+        str(path),
+        "--low",
+        "0",
+        "--high",
+        "1",
+        "--max-loss",
+        "0.1",
+        "--json",
+        *options,
+    ]
     return CliRunner().invoke(app, given)
 
 
 def tickets(draw, comma):
-    """The baseline pays 0.99. The candidate pays 1 in three cases of five: 61 % of that, where 90 % are promised."""
+    """The baseline pays 0.99. The candidate pays 1 in three cases of five: 61 % of that, where
+    90 % are promised.
+    """
     rows = []
     for ticket in range(1500):
         name = "new" if ticket >= 300 and ticket % 2 else "baseline"
@@ -138,34 +183,55 @@ def tickets(draw, comma):
 
 
 def test_a_guard_refuses_decimal_commas(tmp_path):
-    """The wrong rule takes what is before the comma: the baseline pays 0, and 90 % of it are soon certified."""
+    """The wrong rule takes what is before the comma: the baseline pays 0, and 90 % of it are
+    soon certified.
+    """
     path = tmp_path / "tickets.csv"
     head = "ticket,policy,return"
     commas = tickets(random.Random(1), ",")
     for lines, words in (
-        ([f"{n},{name},{paid}" for n, name, paid in commas], r"row 1 \(line 2\) has 4 fields, expected 3"),
-        ([f'{n},{name},"{paid}"' for n, name, paid in commas], r"row 1: the return is '0,99', expected a number"),
+        (
+            [f"{n},{name},{paid}" for n, name, paid in commas],
+            r"row 1 \(line 2\) has 4 fields, expected 3",
+        ),
+        (
+            [f'{n},{name},"{paid}"' for n, name, paid in commas],
+            r"row 1: the return is '0,99', expected a number",
+        ),
     ):
         done = replayed(written(path, head, *lines))
         with pytest.raises(sf.InvalidLog, match=words):
             raise done.exception
-    europe = written(path, head.replace(",", ";"), *(f"{n};{name};{paid}" for n, name, paid in commas))
+    europe = written(
+        path, head.replace(",", ";"), *(f"{n};{name};{paid}" for n, name, paid in commas)
+    )
     assert "Declare it: delimiter=';', or --delimiter ';'" in str(replayed(europe).exception)
     assert "the return is '0,99'" in str(replayed(europe, "--delimiter", ";").exception)
-    points = written(path, head, *(f"{n},{name},{paid}" for n, name, paid in tickets(random.Random(1), ".")))
+    points = written(
+        path, head, *(f"{n},{name},{paid}" for n, name, paid in tickets(random.Random(1), "."))
+    )
     assert json.loads(replayed(points).output)["certified_share"]["new"] < 0.5
-    cut = written(path, head, *(f"{n},{name},{paid.partition(',')[0]}" for n, name, paid in commas))  # the control
+    cut = written(
+        path, head, *(f"{n},{name},{paid.partition(',')[0]}" for n, name, paid in commas)
+    )  # the control
     assert json.loads(replayed(cut).output)["certified_share"]["new"] == 1.0
 
 
 def test_a_ticket_of_many_digits_is_refused(tmp_path):
     for digits in ("9" * 5000, "00", "+0", "0.0", "1e0", "٠"):
-        done = replayed(written(tmp_path / "tickets.csv", "ticket,policy,return", f"{digits},baseline,1"))
+        done = replayed(
+            written(tmp_path / "tickets.csv", "ticket,policy,return", f"{digits},baseline,1")
+        )
         assert isinstance(done.exception, sf.InvalidLog), digits
         assert "row 1: the ticket is" in str(done.exception) and len(str(done.exception)) < 400
     with pytest.raises(ValueError, match="digits"):  # the control
         int("9" * 5000)
-    assert replayed(written(tmp_path / "tickets.csv", "ticket,policy,return", "0,baseline,1")).exit_code == 0
+    assert (
+        replayed(
+            written(tmp_path / "tickets.csv", "ticket,policy,return", "0,baseline,1")
+        ).exit_code
+        == 0
+    )
 
 
 # ---------------------------------------------------------------- columns
@@ -180,15 +246,25 @@ def test_the_name_of_a_folder_is_no_column(tmp_path, ending):
     duckdb.sql(f"COPY (FROM '{plain}') TO '{path}' (FORMAT {form})")
     assert sf.count_log(path).codebook.actions == ("mail", "none")
     assert sf.check_log(path).counted.codebook.actions == ("mail", "none")
-    assert {a for (a,) in duckdb.sql(f"SELECT action FROM '{path}'").fetchall()} == {"discount"}  # the control
+    assert {a for (a,) in duckdb.sql(f"SELECT action FROM '{path}'").fetchall()} == {
+        "discount"
+    }  # the control
 
 
 def test_columns_that_are_missing_are_named_and_spaces_around_names_refused(tmp_path):
     path = written(tmp_path / "log.csv", HEAD.replace(",", ", "), "a,0,s,go,1,s")
-    refusal(path, r"has a column that is called ' step', with spaces around its name. Expected none")
-    path = written(tmp_path / "log.csv", HEAD.replace("step", "when").replace("reward", "pay"), "a,0,s,go,1,s")
-    refusal(path, r"has no column 'step', 'reward'\. Found: episode, when, .*columns=\{'step': \.\.\.\}")
-    assert " step" in next(csv.reader([HEAD.replace(",", ", ")]))  # the control: such a name has its space
+    refusal(
+        path, r"has a column that is called ' step', with spaces around its name. Expected none"
+    )
+    path = written(
+        tmp_path / "log.csv", HEAD.replace("step", "when").replace("reward", "pay"), "a,0,s,go,1,s"
+    )
+    refusal(
+        path, r"has no column 'step', 'reward'\. Found: episode, when, .*columns=\{'step': \.\.\.\}"
+    )
+    assert " step" in next(
+        csv.reader([HEAD.replace(",", ", ")])
+    )  # the control: such a name has its space
 
 
 def test_a_column_that_is_there_twice_is_refused(tmp_path):
@@ -196,16 +272,26 @@ def test_a_column_that_is_there_twice_is_refused(tmp_path):
     for second in ("state", "State", "STATE"):
         path = written(tmp_path / "log.csv", f"{HEAD},{second}", "a,0,s,go,1,s,t", "b,0,s,go,1,s,t")
         refusal(path, words)
-    assert {row["state"] for row in csv.DictReader(path.read_text().replace("STATE", "state").splitlines())} == {"t"}
+    assert {
+        row["state"]
+        for row in csv.DictReader(path.read_text().replace("STATE", "state").splitlines())
+    } == {"t"}
     line = '{"episode":1,"step":0,"state":0,"action":0,"reward":1,"next_state":0,"State":1}'
-    refusal(written(tmp_path / "log.jsonl", line.replace("State", "x"), line), "line 2: the key 'state' is there twice")
-    assert json.loads(line.replace("State", "state"))["state"] == 1  # the controls take the last one
+    refusal(
+        written(tmp_path / "log.jsonl", line.replace("State", "x"), line),
+        "line 2: the key 'state' is there twice",
+    )
+    assert (
+        json.loads(line.replace("State", "state"))["state"] == 1
+    )  # the controls take the last one
 
 
 def test_a_column_that_is_twice_in_parquet_is_refused(tmp_path):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     arrays = [pyarrow.array(["a", "b"]), *(pyarrow.array([0, 0]) for _ in range(6))]
-    nested = pyarrow.array([{"state": 1, "x": [{"state": 2}]}] * 2)  # what is inside another column is none
+    nested = pyarrow.array(
+        [{"state": 1, "x": [{"state": 2}]}] * 2
+    )  # what is inside another column is none
     table = pyarrow.Table.from_arrays([nested, *arrays], names=["about", *HEAD.split(","), "state"])
     parquet.write_table(table, tmp_path / "log.parquet")
     refusal(tmp_path / "log.parquet", r"log\.parquet has 2 columns that are called 'state'")
@@ -237,13 +323,16 @@ REFUSED = {  # what stands for the second row, and what is said of it
 @pytest.mark.parametrize("what", REFUSED)
 def test_lines_that_are_no_rows_are_refused(tmp_path, what):
     line, words = REFUSED[what]
-    path = written(tmp_path / "log.csv", *short_log("a,0,s,go,1,s", line, "c,0,s,go,1,s", "d,0,s,go,1,s"))
+    path = written(
+        tmp_path / "log.csv", *short_log("a,0,s,go,1,s", line, "c,0,s,go,1,s", "d,0,s,go,1,s")
+    )
     with pytest.raises(sf.InvalidLog, match=rf"log\.csv, {words}"):
         sf.count_log(path)
 
 
 @pytest.mark.parametrize(
-    "content", [b"a,0,s\xff,go,1,s\n", "a,0,s,go,1,é\n".encode("latin-1"), b"a,0,\xed\xa0\x80,go,1,s\n"]
+    "content",
+    [b"a,0,s\xff,go,1,s\n", "a,0,s,go,1,é\n".encode("latin-1"), b"a,0,\xed\xa0\x80,go,1,s\n"],
 )
 def test_text_is_utf_8(tmp_path, content):
     (tmp_path / "log.csv").write_bytes(HEAD.encode() + b"\nz,0,s,go,1,s\n" + content)
@@ -279,14 +368,22 @@ def test_a_label_may_hold_whatever_is_in_quotes(tmp_path):
 
 
 def test_a_single_column_keeps_its_missing_values(tmp_path):
-    """A return that is missing counts as the worst one, so none may be lost: a line with nothing on it is refused."""
-    for text, found in (('1\n""\n0.5\n', ["1", None, "0.5"]), ("1\n\n0.5\n", None), ("1\n0.5\n\n", None)):
+    """A return that is missing counts as the worst one, so none may be lost: a line with nothing
+    on it is refused.
+    """
+    for text, found in (
+        ('1\n""\n0.5\n', ["1", None, "0.5"]),
+        ("1\n\n0.5\n", None),
+        ("1\n0.5\n\n", None),
+    ):
         path = tmp_path / "past.csv"
         path.write_text(f"return\n{text}")
         if found is None:
             with pytest.raises(sf.InvalidLog, match=r"has 0 fields, expected 1"):
                 list(rows_of(path, ("return",), (), None))
-            assert len(list(csv.DictReader(path.read_text().splitlines()))) == 2  # the control skips it
+            assert (
+                len(list(csv.DictReader(path.read_text().splitlines()))) == 2
+            )  # the control skips it
         else:
             assert [row.cells["return"] for row in rows_of(path, ("return",), (), None)] == found
 
@@ -296,15 +393,25 @@ def test_a_row_longer_than_a_reader_can_take_is_refused(tmp_path):
         path = written(tmp_path / "log.csv", *short_log(), f"b,0,{cell},go,1,s")
         refusal(path, r"log\.csv, line 5.*500,000 characters")
     path = written(tmp_path / "log.csv", *short_log("a,0,s,go,1,s", f"b,0,{'x' * 400_000},go,1,s"))
-    assert [len(label) for label in sf.count_log(path, states="as logged").codebook.states] == [1, 400_000]
+    assert [len(label) for label in sf.count_log(path, states="as logged").codebook.states] == [
+        1,
+        400_000,
+    ]
 
 
 def test_a_file_of_many_blocks_is_read_whole(tmp_path):
-    """Rows of 12 MB with newlines in quotes, so that some lie across the ends of what is read at a time."""
+    """Rows of 12 MB with newlines in quotes, so that some lie across the ends of what is read at
+    a time.
+    """
     draw = random.Random(0)
-    cells = [f"{i}" + draw.choice(("", "\n", '"', ",", "é")) * draw.choice((1, 30)) for i in range(400_000)]
+    cells = [
+        f"{i}" + draw.choice(("", "\n", '"', ",", "é")) * draw.choice((1, 30))
+        for i in range(400_000)
+    ]
     with (tmp_path / "past.csv").open("w", newline="", encoding="utf-8") as stream:
-        csv.writer(stream, lineterminator="\n").writerows([["a", "b"], *([cell, "x"] for cell in cells)])
+        csv.writer(stream, lineterminator="\n").writerows(
+            [["a", "b"], *([cell, "x"] for cell in cells)]
+        )
     assert [row.cells["a"] for row in rows_of(tmp_path / "past.csv", ("a",), (), None)] == cells
 
 
@@ -346,9 +453,18 @@ def test_lines_that_are_no_objects_are_refused(tmp_path, line, words):
 @pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "jsonl", "json.gz", "parquet"])
 def test_a_guard_reads_every_format_alike(tmp_path, ending):
     rows = [(0, "baseline", 1), (1, "new", 0.25), (2, "baseline", None)]
-    table = ", ".join(f"({n}, '{name}', {'NULL' if paid is None else paid})" for n, name, paid in rows)
-    form = {"csv": "CSV, HEADER", "tsv": "CSV, HEADER, DELIMITER '\t'", "json": "JSON", "jsonl": "JSON"}
-    chosen = form.get(ending.removesuffix(".gz"), "PARQUET") + (", COMPRESSION gzip" if ".gz" in ending else "")
+    table = ", ".join(
+        f"({n}, '{name}', {'NULL' if paid is None else paid})" for n, name, paid in rows
+    )
+    form = {
+        "csv": "CSV, HEADER",
+        "tsv": "CSV, HEADER, DELIMITER '\t'",
+        "json": "JSON",
+        "jsonl": "JSON",
+    }
+    chosen = form.get(ending.removesuffix(".gz"), "PARQUET") + (
+        ", COMPRESSION gzip" if ".gz" in ending else ""
+    )
     path = tmp_path / f"tickets.{ending}"
     typed = f'(VALUES {table}) AS t(ticket, policy, "return")'
     duckdb.sql(f"COPY (SELECT * FROM {typed} ORDER BY ticket) TO '{path}' (FORMAT {chosen})")
@@ -363,7 +479,9 @@ def test_a_guard_reads_every_format_alike(tmp_path, ending):
 
 
 def test_a_column_that_was_named_must_be_there(tmp_path):
-    """A misspelt name of an optional column was ignored: a log that goes on after its ends was then accepted."""
+    """A misspelt name of an optional column was ignored: a log that goes on after its ends was
+    then accepted.
+    """
     path = written(tmp_path / "log.csv", HEAD, "a,0,s,go,1,s")
     with pytest.raises(sf.InvalidLog, match="no column 'dnoe' \\(terminated\\)"):
         sf.count_log(path, columns={"terminated": "dnoe"})
@@ -371,29 +489,42 @@ def test_a_column_that_was_named_must_be_there(tmp_path):
 
 
 def test_labels_that_are_written_in_two_ways_are_two(tmp_path):
-    """Action TRUE pays 0, and true pays 1: together they would pay 0.5. The control: written in one way, true is 1."""
+    """Action TRUE pays 0, and true pays 1: together they would pay 0.5. The control: written in
+    one way, true is 1.
+    """
     two = short_log(*(f"{k},0,0,{('TRUE', 'true')[k % 2]},{k % 2},0" for k in range(20)))
     log = sf.count_log(written(tmp_path / "two.csv", *two), states=1, reward_range=(0, 1))
     assert log.codebook.actions == ("TRUE", "true")
     assert log.rewards.mean.ravel().tolist() == [0.0, 1.0]
     one = short_log(*(f"{k},0,0,{('False', 'True')[k % 2]},{k % 2},0" for k in range(20)))
-    assert sf.count_log(written(tmp_path / "one.csv", *one), states=1, reward_range=(0, 1)).codebook.actions == (0, 1)
+    assert sf.count_log(
+        written(tmp_path / "one.csv", *one), states=1, reward_range=(0, 1)
+    ).codebook.actions == (0, 1)
 
 
 @pytest.mark.parametrize("flag", ["2", "-1"])
 def test_a_flag_is_0_or_1(tmp_path, flag):
     duckdb = pytest.importorskip("duckdb")
-    lines = ["episode,step,state,action,next_state,reward,terminated", *(f"{k},0,0,0,0,1,{flag}" for k in range(3))]
+    lines = [
+        "episode,step,state,action,next_state,reward,terminated",
+        *(f"{k},0,0,0,0,1,{flag}" for k in range(3)),
+    ]
     path = written(tmp_path / "log.csv", *lines)
     made = tmp_path / "log.parquet"
     duckdb.sql(f"COPY (SELECT * FROM read_csv('{path}')) TO '{made}'")
     for each in (path, made):
-        with pytest.raises(sf.InvalidLog, match=f"log.(csv, row 1|parquet): column 'terminated' is {flag}, expected"):
+        with pytest.raises(
+            sf.InvalidLog,
+            match=f"log.(csv, row 1|parquet): column 'terminated' is {flag}, expected",
+        ):
             sf.count_log(each)
 
 
 def test_rewards_whose_sums_overflow_are_refused(tmp_path):
-    lines = ["episode,step,state,action,next_state,reward", *(f"0,{h},0,0,0,9e307" for h in range(4))]
+    lines = [
+        "episode,step,state,action,next_state,reward",
+        *(f"0,{h},0,0,0,9e307" for h in range(4)),
+    ]
     path = written(tmp_path / "log.csv", *lines)
     for call in (sf.count_log, sf.log_returns):
         with pytest.raises(sf.InvalidLog, match=r"beyond 1e\+100"):
@@ -404,18 +535,24 @@ def test_rewards_whose_sums_overflow_are_refused(tmp_path):
 def lines(path, *values):
     """Episodes of one step, whose column `terminated` has these values."""
     rows = [f"{k},0,0,0,1,0,{value}" for k, value in enumerate(values)]
-    path.write_text("\n".join(["episode,step,state,action,reward,next_state,terminated", *rows]) + "\n")
+    path.write_text(
+        "\n".join(["episode,step,state,action,reward,next_state,terminated", *rows]) + "\n"
+    )
     return path
 
 
 def test_flags_of_two_kinds_are_refused_with_both_rows(tmp_path):
     with pytest.raises(
-        sf.InvalidLog, match=r"row 3: column 'terminated' is '1', of another kind than 'true' in .*row 1"
+        sf.InvalidLog,
+        match=r"row 3: column 'terminated' is '1', of another kind than 'true' in .*row 1",
     ):
         sf.count_log(lines(tmp_path / "log.csv", "true", "false", "1"), reward_range=(0, 1))
     with pytest.raises(sf.InvalidLog, match="column 'terminated' is nowhere written"):
         sf.count_log(lines(tmp_path / "log.csv", "", ""), reward_range=(0, 1))
-    assert sf.count_log(lines(tmp_path / "log.csv", "true", "FALSE"), reward_range=(0, 1)).episodes == 2  # control
+    assert (
+        sf.count_log(lines(tmp_path / "log.csv", "true", "FALSE"), reward_range=(0, 1)).episodes
+        == 2
+    )  # control
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])
@@ -433,7 +570,11 @@ def test_json_lines_may_have_the_mark_of_utf_8_and_no_half_characters(ending, tm
 
 
 def test_bandit_logs_whose_episodes_end_may_be_stationary(tmp_path):
-    """With one step nothing is shared. It was refused: "0 is not in the range of rewards (0.0, 1.0)"."""
-    log = sf.count_log(lines(tmp_path / "log.csv", *["1"] * 99), states=1, actions=1, reward_range=(0, 1))
+    """With one step nothing is shared. It was refused: "0 is not in the range of rewards (0.0,
+    1.0)".
+    """
+    log = sf.count_log(
+        lines(tmp_path / "log.csv", *["1"] * 99), states=1, actions=1, reward_range=(0, 1)
+    )
     problem = log.problem(stationary=True)
     assert problem.stationary and sf.robust_vi(log.counts.pool(), problem, 0.05).lower > 0.6

@@ -1,4 +1,6 @@
-"""Pictures of studies show the numbers: read back from the axes and held against what was put in by hand."""
+"""Pictures of studies show the numbers: read back from the axes and held against what was put in
+by hand.
+"""
 
 import re
 import xml.etree.ElementTree as ET
@@ -27,21 +29,41 @@ AGENTS = ("stepmix", "epsmix", "bpi-ucbvi")
 
 
 def study_of(scenarios=1, agents=AGENTS, logs=(), **more):
-    where = [{"id": f"p{i}", "title": f"scenario {i}", "world": {"name": "trap"}} for i in range(scenarios)]
+    where = [
+        {"id": f"p{i}", "title": f"scenario {i}", "world": {"name": "trap"}}
+        for i in range(scenarios)
+    ]
     where += [{"id": f"log{n}", "world": {"name": "trap"}, "log": {"episodes": n}} for n in logs]
     who = [{"id": name, "agent": name, "bounds": "kl"} for name in agents]
-    head = {"name": "made-up", "title": "Made up", "question": "?", "episodes": K, "trials": 3, **more}
+    head = {
+        "name": "made-up",
+        "title": "Made up",
+        "question": "?",
+        "episodes": K,
+        "trials": 3,
+        **more,
+    }
     return spec.parse_study({**head, "scenarios": where, "agents": who}, "test")
 
 
 def trial_of(cell, i, **changes):
-    """A trial whose numbers can be followed: trial i is worth 1.5 + 0.1 i, a little more in every bin."""
+    """A trial whose numbers can be followed: trial i is worth 1.5 + 0.1 i, a little more in
+    every bin.
+    """
     optimist = cell.agent.agent == "bpi-ucbvi"
     width = K // BINS
     mean = 1.5 + 0.1 * i + 0.01 * np.arange(BINS)
     candidates = {"stepmix": H + 1, "epsmix": 2}.get(cell.agent.agent, 1)
-    on = [[0, 0, width]] * BINS if optimist else [[width, 0, 0], [50, 50, 0], [0, 25, 75], [0, 0, width]]
-    by_h = [[width, 0, 0]] * BINS if optimist else [[0, 0, width], [0, 50, 50], [75, 25, 0], [width, 0, 0]]
+    on = (
+        [[0, 0, width]] * BINS
+        if optimist
+        else [[width, 0, 0], [50, 50, 0], [0, 25, 75], [0, 0, width]]
+    )
+    by_h = (
+        [[width, 0, 0]] * BINS
+        if optimist
+        else [[0, 0, width], [0, 50, 50], [75, 25, 0], [width, 0, 0]]
+    )
     visits = np.arange(H * S * A).reshape(H, S, A) * (i + 1)
     made = {
         "study": cell.study,
@@ -95,7 +117,9 @@ def trial_of(cell, i, **changes):
 
 def results_of(study, keep=lambda cell, i: True, change=lambda cell, i: {}):
     trials = {
-        cell.id: tuple(trial_of(cell, i, **change(cell, i)) for i in range(study.trials) if keep(cell, i))
+        cell.id: tuple(
+            trial_of(cell, i, **change(cell, i)) for i in range(study.trials) if keep(cell, i)
+        )
         for cell in study.cells
     }
     return Results(Path("nowhere"), study, {}, trials)
@@ -119,7 +143,11 @@ def heading(figure):
 
 def by_colour(axes, colour):
     wanted = matplotlib.colors.to_rgba(colour)
-    return [line for line in axes.get_lines() if np.allclose(matplotlib.colors.to_rgba(line.get_color()), wanted)]
+    return [
+        line
+        for line in axes.get_lines()
+        if np.allclose(matplotlib.colors.to_rgba(line.get_color()), wanted)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +207,11 @@ class TestReturn:
 
     def test_lines_are_where_they_say(self, returns):
         (axes,) = returns.axes
-        for name, value, style in (("floor", 1.0, "--"), ("baseline", 1.5, "-."), ("optimum", 2.0, ":")):
+        for name, value, style in (
+            ("floor", 1.0, "--"),
+            ("baseline", 1.5, "-."),
+            ("optimum", 2.0, ":"),
+        ):
             line = line_of(axes, name)
             assert set(line.get_ydata()) == {value}
             assert line.get_linestyle() == style
@@ -190,12 +222,15 @@ class TestReturn:
 
     def test_the_legend_counts_violations(self, returns):
         (axes,) = returns.axes
-        assert {"StepMix: 0 violations", "EpsMix: 0 violations", "BPI-UCBVI (EpsMix form): 1 violation per run"} <= set(
-            legend(axes)
-        )
+        assert {
+            "StepMix: 0 violations",
+            "EpsMix: 0 violations",
+            "BPI-UCBVI (EpsMix form): 1 violation per run",
+        } <= set(legend(axes))
 
     @pytest.mark.parametrize(
-        ("violations", "words"), [((0, 0, 1), "0.33 violations"), ((10**6, 0, 0), "333,333 violations per run")]
+        ("violations", "words"),
+        [((0, 0, 1), "0.33 violations"), ((10**6, 0, 0), "333,333 violations per run")],
     )
     def test_the_legend_counts_a_mean(self, violations, words):
         study = study_of(agents=["bpi-ucbvi"])
@@ -207,7 +242,9 @@ class TestReturn:
         results = results_of(study_of(axis="log", agents=["stepmix"]))
         (axes,) = plots.plot_return(results).axes
         assert axes.get_xscale() == "log"
-        np.testing.assert_array_equal(line_of(axes, "StepMix").get_xdata(), [50.5, 150.5, 250.5, 350.5])
+        np.testing.assert_array_equal(
+            line_of(axes, "StepMix").get_xdata(), [50.5, 150.5, 250.5, 350.5]
+        )
 
     @pytest.mark.parametrize("axis", ["linear", "log"])
     def test_many_bins_are_pooled_and_nothing_is_lost(self, axis):
@@ -235,12 +272,15 @@ class TestReturn:
             ends.append(2 * middle - ends[-1])
         assert ends[-1] == pytest.approx(5 * n - 2, abs=1e-6)
         weights = np.diff(ends)
-        assert (y @ weights) / weights.sum() == pytest.approx(np.average(mean, weights=long["curve_episodes"]))
+        assert (y @ weights) / weights.sum() == pytest.approx(
+            np.average(mean, weights=long["curve_episodes"])
+        )
         assert (weights[0] == 5) == (axis == "log")  # by factors, the first bins stay by themselves
 
     def test_not_certified_is_said_in_the_title_and_of_the_agent(self, returns):
         results = results_of(
-            study_of(), change=lambda cell, i: {"promise": SCALED} if cell.agent.id == "epsmix" else {}
+            study_of(),
+            change=lambda cell, i: {"promise": SCALED} if cell.agent.id == "epsmix" else {},
         )
         for plot in (plots.plot_return, plots.plot_regret):
             figure = plot(results)
@@ -254,7 +294,9 @@ class TestReturn:
 
     def test_with_a_log_the_baseline_is_a_mean_and_says_so(self):
         worth = (0.9, 1.4, 1.6)
-        results = results_of(study_of(scenarios=0, logs=[50]), change=lambda cell, i: {"baseline": worth[i]})
+        results = results_of(
+            study_of(scenarios=0, logs=[50]), change=lambda cell, i: {"baseline": worth[i]}
+        )
         (axes,) = plots.plot_return(results).axes
         assert set(line_of(axes, "baseline").get_ydata()) == {1.3}
         assert "baseline 1.3 (mean of trials; below the floor in 1 of 3)" in legend(axes)
@@ -276,7 +318,9 @@ class TestReturn:
     @pytest.mark.parametrize("scenarios", [1, 4])
     def test_legends_hide_nothing_and_are_inside(self, scenarios):
         agents = ["stepmix", "epsmix", "bpi-ucbvi", "step-no-mix"]
-        results = results_of(study_of(scenarios, agents), change=lambda cell, i: {"violations": 1_234_567})
+        results = results_of(
+            study_of(scenarios, agents), change=lambda cell, i: {"violations": 1_234_567}
+        )
         figure = plots.plot_return(results)
         assert len(figure.axes) == scenarios
         whole = figure.bbox
@@ -295,7 +339,9 @@ def test_regret_and_the_baseline_alone(online):
     (axes,) = plots.plot_regret(online).axes
     line = line_of(axes, "StepMix")
     np.testing.assert_array_equal(line.get_xdata(), [100, 200, 300, 400])
-    np.testing.assert_allclose(line.get_ydata(), 100 * np.cumsum(2.0 - np.array([1.6, 1.61, 1.62, 1.63])))
+    np.testing.assert_allclose(
+        line.get_ydata(), 100 * np.cumsum(2.0 - np.array([1.6, 1.61, 1.62, 1.63]))
+    )
     alone = line_of(axes, "baseline alone")
     np.testing.assert_allclose(alone.get_ydata(), 0.5 * alone.get_xdata())
     assert alone.get_xdata()[-1] == K
@@ -307,7 +353,9 @@ def test_ribbons_are_shares_of_episodes():
     results = results_of(study_of(scenarios=2))
     figure = plots.plot_ribbon(results)
     assert len(figure.axes) == 6
-    labels = [" ".join(axes.get_ylabel().splitlines()) for axes in figure.axes]  # long ones are in several lines
+    labels = [
+        " ".join(axes.get_ylabel().splitlines()) for axes in figure.axes
+    ]  # long ones are in several lines
     assert labels == ["StepMix", "", "EpsMix", "", "BPI-UCBVI (EpsMix form)", ""]
 
     def areas(axes):
@@ -320,7 +368,9 @@ def test_ribbons_are_shares_of_episodes():
 
     assert areas(figure.axes[0]) == pytest.approx([150, 75, 175])
     assert areas(figure.axes[4]) == pytest.approx([0, 0, 400])
-    grey = [0.299 * r + 0.587 * g + 0.114 * b for r, g, b in map(matplotlib.colors.to_rgb, plots.EXITS)]
+    grey = [
+        0.299 * r + 0.587 * g + 0.114 * b for r, g, b in map(matplotlib.colors.to_rgb, plots.EXITS)
+    ]
     assert np.diff(grey).min() > 0.2  # apart without any colour, too
 
 
@@ -335,20 +385,33 @@ class TestCertificates:
         for axes, h0s in ((step, (0, 1, 2)), (eps, (0, H))):
             for c, h0 in enumerate(h0s):
                 (line,) = by_colour(axes, drawing.colour_of(h0, H))
-                np.testing.assert_allclose(line.get_ydata(), np.array([0.0, 0.5, 1.0]) + 0.1 * c + 0.01)
+                np.testing.assert_allclose(
+                    line.get_ydata(), np.array([0.0, 0.5, 1.0]) + 0.1 * c + 0.01
+                )
         words = [text.get_text() for text in figure.legends[0].get_texts()]
-        assert {"h0 = 0 (optimistic)", "h0 = 1", "h0 = 2 (baseline)", "floor", "baseline", "optimum"} <= set(words)
+        assert {
+            "h0 = 0 (optimistic)",
+            "h0 = 1",
+            "h0 = 2 (baseline)",
+            "floor",
+            "baseline",
+            "optimum",
+        } <= set(words)
 
     def test_other_checkpoints_are_interpolated(self):
         moved = {"trace_episode": np.array([1, 200, 400])}
-        results = results_of(study_of(agents=["stepmix"]), change=lambda cell, i: moved if i == 2 else {})
+        results = results_of(
+            study_of(agents=["stepmix"]), change=lambda cell, i: moved if i == 2 else {}
+        )
         (axes,) = plots.plot_certificates(results).axes
         (played,) = by_colour(axes, plots.PLAYED)
         third = 0.7 + 0.5 * 99 / 199  # at 100, between 0.7 at 1 and 1.2 at 200
         np.testing.assert_allclose(played.get_ydata(), [0.6, (1.0 + 1.1 + third) / 3, 1.3])
 
     def test_with_many_states_only_what_every_plan_bounds_is_drawn(self):
-        """Of the ends and the first splice; other splices have the lowest value where they need not be bounded."""
+        """Of the ends and the first splice; other splices have the lowest value where they need
+        not be bounded.
+        """
         lower = np.arange(12.0).reshape(2, 6)
         for S, drawn in ((64, [0, 1, 2, 3, 4, 5]), (65, [0, 1, 5])):
             found = plots.by_h0(lower, 5, S)
@@ -385,10 +448,16 @@ class TestCoverage:
     def test_pooled_counts_are_one_map(self):
         pooled = {"n_sa": np.ones((1, S, A))}
         figure = plots.plot_coverage(
-            results_of(study_of(), change=lambda cell, i: pooled if cell.agent.id == "epsmix" else {})
+            results_of(
+                study_of(), change=lambda cell, i: pooled if cell.agent.id == "epsmix" else {}
+            )
         )
         titles = [axes.get_title() for axes in figure.axes]
-        assert (titles.count("all steps"), titles.count("step 1 of 2"), titles.count("step 2 of 2")) == (1, 2, 2)
+        assert (
+            titles.count("all steps"),
+            titles.count("step 1 of 2"),
+            titles.count("step 2 of 2"),
+        ) == (1, 2, 2)
 
 
 def test_episodes_at_each_h(online):
@@ -410,7 +479,9 @@ class TestViolations:
         results = results_of(
             study_of(scenarios=1, agents=["stepmix"], logs=violations),
             change=lambda cell, i: (
-                {} if cell.scenario.log is None else {"violations": violations[cell.scenario.log.episodes][i]}
+                {}
+                if cell.scenario.log is None
+                else {"violations": violations[cell.scenario.log.episodes][i]}
             ),
         )
         left, right = plots.plot_violations(results).axes
@@ -426,10 +497,17 @@ class TestViolations:
 
     def test_scenarios_that_differ_in_more_are_not_joined(self):
         study = study_of(scenarios=0, agents=["stepmix"], logs=[10, 100])
-        other = [replace(scenario, id=f"{scenario.id}-b", floor=0.55) for scenario in study.scenarios]
-        figure = plots.plot_violations(results_of(replace(study, scenarios=(*study.scenarios, *other))))
+        other = [
+            replace(scenario, id=f"{scenario.id}-b", floor=0.55) for scenario in study.scenarios
+        ]
+        figure = plots.plot_violations(
+            results_of(replace(study, scenarios=(*study.scenarios, *other)))
+        )
         assert len(figure.axes) == 4
-        assert [axes.get_title(loc="left") for axes in figure.axes[::2]] == ["floor usual", "floor 0.55"]
+        assert [axes.get_title(loc="left") for axes in figure.axes[::2]] == [
+            "floor usual",
+            "floor 0.55",
+        ]
 
     def test_without_a_log_the_picture_says_so(self, online):
         assert "has a log" in plots.plot_violations(online).texts[-1].get_text()
@@ -438,7 +516,9 @@ class TestViolations:
 class TestIncomplete:
     def test_what_is_there_is_drawn_and_what_is_missing_said(self):
         def keep(cell, i):
-            return cell.scenario.id != "p1" and not (cell.id == "p0/stepmix" or (cell.id == "p0/epsmix" and i == 1))
+            return cell.scenario.id != "p1" and not (
+                cell.id == "p0/stepmix" or (cell.id == "p0/epsmix" and i == 1)
+            )
 
         results = results_of(study_of(scenarios=2, logs=[10]), keep=keep)
         figures = {name: figure.draw(results) for name, figure in plots.FIGURES.items()}
@@ -466,7 +546,11 @@ class TestFiles:
     @pytest.mark.parametrize("name", ["return", "certificates"])
     def test_svg_is_the_same_twice_and_anew(self, online, returns, certificates, name):
         """The second picture would move a little, were it laid out again."""
-        figure, plot = (returns, plots.plot_return) if name == "return" else (certificates, plots.plot_certificates)
+        figure, plot = (
+            (returns, plots.plot_return)
+            if name == "return"
+            else (certificates, plots.plot_certificates)
+        )
         text = plots.save_svg(figure, "a")
         assert plots.save_svg(figure, "a") == text
         assert plots.save_svg(plot(online), "a") == text
@@ -487,7 +571,9 @@ class TestFiles:
             assert set(used) <= set(ids)
 
     def test_svg_is_small(self):
-        """Four scenarios, three agents, as many bins as a run can have, and bands that nowhere vanish."""
+        """Four scenarios, three agents, as many bins as a run can have, and bands that nowhere
+        vanish.
+        """
         n = 2000
         rng = np.random.default_rng(0)
 
@@ -505,7 +591,10 @@ class TestFiles:
                 "curve_by_h": np.tile([1, 0, 0], (n, 1)),
             }
 
-        assert len(plots.save_svg(plots.plot_return(results_of(study_of(scenarios=4), change=change)))) < 350_000
+        assert (
+            len(plots.save_svg(plots.plot_return(results_of(study_of(scenarios=4), change=change))))
+            < 350_000
+        )
 
     @pytest.mark.parametrize("salt", ["", "1a", "a b", 'a"'])
     def test_a_salt_that_is_no_id_is_refused(self, returns, salt):
@@ -528,7 +617,9 @@ class TestFiles:
 
 
 def test_real_trials_can_be_drawn():
-    """What the simulator gives, not what was made up; every other picture of real trials is in test_report.py."""
+    """What the simulator gives, not what was made up; every other picture of real trials is in
+    test_report.py.
+    """
     study = study_of(agents=["stepmix", "bpi-ucbvi"], episodes=1000, trials=2, replan=0.2)
     trials = {cell.id: tuple(run_trial(cell, i) for i in range(2)) for cell in study.cells}
     results = Results(Path("nowhere"), study, {}, trials)

@@ -41,7 +41,12 @@ TINY = {
     "figures": [],
     "scenarios": [
         {"id": "trap", "title": "The trap", "world": {"name": "trap"}},
-        {"id": "random", "world": {"name": "random", "S": 3, "A": 2, "H": 2}, "baseline": {"eta": 5.0}, "floor": 0.9},
+        {
+            "id": "random",
+            "world": {"name": "random", "S": 3, "A": 2, "H": 2},
+            "baseline": {"eta": 5.0},
+            "floor": 0.9,
+        },
     ],
     "agents": [
         {"id": "stepmix", "agent": "stepmix", "bounds": "kl"},
@@ -55,7 +60,9 @@ VERSIONS = {"surefoot": "0.0", "python": "3.99"}
 
 def run_all(table):
     study = parse_study(table, "tiny")
-    trials = {cell.id: tuple(run_trial(cell, i) for i in range(study.trials)) for cell in study.cells}
+    trials = {
+        cell.id: tuple(run_trial(cell, i) for i in range(study.trials)) for cell in study.cells
+    }
     return Results(Path("nowhere"), study, VERSIONS, trials)
 
 
@@ -67,22 +74,30 @@ def results():
 @pytest.fixture(scope="module")
 def scaled():
     agents = [{"id": "stepmix", "agent": "stepmix", "bounds": "kl", "scale": 0.5}]
-    return run_all({**TINY, "scenarios": TINY["scenarios"][:1], "agents": [*agents, *TINY["agents"][2:]]})
+    return run_all(
+        {**TINY, "scenarios": TINY["scenarios"][:1], "agents": [*agents, *TINY["agents"][2:]]}
+    )
 
 
 def changed(results, cell, number, **fields):
     """The same results, but for one trial."""
-    trials = [replace(one, **fields) if one.trial == number else one for one in results.trials[cell]]
+    trials = [
+        replace(one, **fields) if one.trial == number else one for one in results.trials[cell]
+    ]
     return replace(results, trials={**results.trials, cell: tuple(trials)})
 
 
 def one_scenario(results):
     study = replace(results.study, scenarios=results.study.scenarios[:1])
-    return replace(results, study=study, trials={cell.id: results.trials[cell.id] for cell in study.cells})
+    return replace(
+        results, study=study, trials={cell.id: results.trials[cell.id] for cell in study.cells}
+    )
 
 
 class Reader(HTMLParser):
-    """What a browser would make of the page: elements, their text by class, and what is not closed."""
+    """What a browser would make of the page: elements, their text by class, and what is not
+    closed.
+    """
 
     VOID = ("meta", "br", "hr", "img", "link", "input")
 
@@ -113,7 +128,11 @@ class Reader(HTMLParser):
             parts.append(data)
 
     def of_class(self, name):
-        return [text.strip() for _, attrs, text in self.texts if name in (attrs.get("class") or "").split()]
+        return [
+            text.strip()
+            for _, attrs, text in self.texts
+            if name in (attrs.get("class") or "").split()
+        ]
 
     def of_tag(self, tag):
         return [text for name, _, text in self.texts if name == tag]
@@ -128,7 +147,9 @@ def alarms(text):
 
 
 def verdict_of(text):
-    return next(words for _, attrs, words in Reader(text).texts if attrs.get("aria-label") == "Verdict")
+    return next(
+        words for _, attrs, words in Reader(text).texts if attrs.get("aria-label") == "Verdict"
+    )
 
 
 def test_unscaled_agents_that_keep_the_floor_are_certified(results):
@@ -141,7 +162,9 @@ def test_unscaled_agents_that_keep_the_floor_are_certified(results):
     for absent in ("incomplete", "quick:", "no promise in"):
         assert absent not in verdict_of(text)
     assert all(trial.violations > 0 for trial in results.trials["trap/bpi"])  # it promises nothing
-    assert "BPI-UCBVI (EpsMix form), promising no floor, went below the floor in" in verdict_of(text)
+    assert "BPI-UCBVI (EpsMix form), promising no floor, went below the floor in" in verdict_of(
+        text
+    )
 
 
 def test_one_bonus_scaled_by_hand_makes_it_not_certified(results, scaled):
@@ -150,12 +173,16 @@ def test_one_bonus_scaled_by_hand_makes_it_not_certified(results, scaled):
     assert "StepMix (bonus times 0.5)" in verdict_of(text)
     assert "<title>Agents NOT CERTIFIED:" in text
     assert badges(page([results, scaled])) == ["NOT CERTIFIED"]
-    assert "Two scenariosNOT CERTIFIED" in verdict_of(page([results, scaled]))  # said of which study
+    assert "Two scenariosNOT CERTIFIED" in verdict_of(
+        page([results, scaled])
+    )  # said of which study
     assert verdict_of(page([results, scaled])).count("Two scenariosNOT") == 1
     # Not one of its trials is there yet: the study says so all the same.
     early = replace(scaled, trials={"trap/bpi": scaled.trials["trap/bpi"]})
     assert badges(page([early])) == ["NOT CERTIFIED"]
-    unscaled = replace(scaled.study, agents=tuple(replace(one, scale=1.0) for one in scaled.study.agents))
+    unscaled = replace(
+        scaled.study, agents=tuple(replace(one, scale=1.0) for one in scaled.study.agents)
+    )
     assert badges(page([replace(early, study=unscaled)])) == ["NO PROMISE"]
 
 
@@ -170,7 +197,9 @@ def test_a_broken_promise_is_said_in_red_with_numbers(results):
     assert "10 % of runs" in words
     assert "1 of the 12 certified runs broke its promise." in verdict_of(text)
     assert "None of" not in verdict_of(text)
-    assert "PROMISE BROKEN in 1 of 3 runs" in " ".join(Reader(text).of_class("bad"))  # in the table of results, too
+    assert "PROMISE BROKEN in 1 of 3 runs" in " ".join(
+        Reader(text).of_class("bad")
+    )  # in the table of results, too
     assert re.search(r"\.alarm \{ color: var\(--bad\)", text)
 
 
@@ -188,7 +217,13 @@ def test_an_agent_without_a_floor_changes_nothing(results):
     assert alarms(page([changed(results, "trap/bpi", 0, violations=2000)])) == []
     alone = replace(results.study, agents=results.study.agents[2:])
     text = page(
-        [replace(results, study=alone, trials={key: results.trials[key] for key in ("trap/bpi", "random/bpi")})]
+        [
+            replace(
+                results,
+                study=alone,
+                trials={key: results.trials[key] for key in ("trap/bpi", "random/bpi")},
+            )
+        ]
     )
     assert badges(text) == ["NO PROMISE"]
 
@@ -201,16 +236,25 @@ def test_false_premises_are_counted(results):
     assert alarms(text) == []
     assert "no promise in 2 of 12 trials" in verdict_of(text)
     assert "no promise in 2 of 3 runs" in " ".join(Reader(text).of_class("bad"))
-    row = next(row for row in summary(some) if (row["scenario"], row["agent"]) == ("trap", "stepmix"))
+    row = next(
+        row for row in summary(some) if (row["scenario"], row["agent"]) == ("trap", "stepmix")
+    )
     assert (row["premise_false"], row["certified"], row["baseline_below"]) == (2, 1, 2)
     assert row["baseline_violations"] == 2 * 2000 / 3
 
 
 def test_what_is_promised_is_red_where_nothing_is(results, scaled):
-    """Red is for what promises nothing although it should; an agent that never promised a floor is none of that."""
+    """Red is for what promises nothing although it should; an agent that never promised a floor
+    is none of that.
+    """
     false = {"promise": FALSE_PREMISE, "baseline": 0.5}
-    for given, red in ((results, []), (changed(results, "trap/stepmix", 1, **false), ["no promise", "no promise"])):
-        assert [re.match("no promise", words)[0] for words in Reader(page([given])).of_class("bad")] == red
+    for given, red in (
+        (results, []),
+        (changed(results, "trap/stepmix", 1, **false), ["no promise", "no promise"]),
+    ):
+        assert [
+            re.match("no promise", words)[0] for words in Reader(page([given])).of_class("bad")
+        ] == red
     red = Reader(page([scaled])).of_class("bad")
     assert [words for words in red if words != "NOT CERTIFIED"] == [
         *[words for words in red if "✗" in words],  # the verdict as a whole
@@ -234,7 +278,9 @@ def test_what_never_left_the_baseline_is_trusted_and_not_certified(results):
     """No violation of a run that only ever played a trusted baseline is no proof of anything."""
     stayed = {"off_baseline": None, "first_mixture": None, "first_optimistic": None}
     some = changed(results, "trap/stepmix", 0, **stayed)
-    assert "1 run never left the baseline: trusted throughout, not certified." in verdict_of(page([some]))
+    assert "1 run never left the baseline: trusted throughout, not certified." in verdict_of(
+        page([some])
+    )
     assert "None of the 11 certified runs" in verdict_of(page([some]))
     assert "on trust in 1 of 3 runs: never left the baseline" in page([some])
     # A log that certifies the baseline above the floor is proof enough.
@@ -259,8 +305,12 @@ def test_what_rests_on_a_given_value_is_trusted_and_not_certified(results):
     assert "None of the 12 certified runs" in verdict_of(control)
     some = results
     for i, trial in enumerate(results.of("trap", "stepmix")):
-        some = changed(some, "trap/stepmix", i, promise=replace(trial.promise, knows_baseline_value=True))
-    (row,) = (row for row in summary(some) if (row["scenario"], row["agent"]) == ("trap", "stepmix"))
+        some = changed(
+            some, "trap/stepmix", i, promise=replace(trial.promise, knows_baseline_value=True)
+        )
+    (row,) = (
+        row for row in summary(some) if (row["scenario"], row["agent"]) == ("trap", "stepmix")
+    )
     assert (row["certified"], row["on_trust"], row["off_baseline_never"]) == (0, 3, 0)
     text = page([some])
     assert badges(text) == ["CERTIFIED"]
@@ -278,7 +328,9 @@ def test_what_rests_on_a_given_value_is_trusted_and_not_certified(results):
         for cell in alone.trials:
             trial = alone.trials[cell][i]
             if trial.promise.kind == "certified":
-                alone = changed(alone, cell, i, promise=replace(trial.promise, knows_baseline_value=True))
+                alone = changed(
+                    alone, cell, i, promise=replace(trial.promise, knows_baseline_value=True)
+                )
     assert badges(page([alone])) == ["ON TRUST"]
     assert "Nothing was certified." in verdict_of(page([alone]))
     assert " certified runs" not in verdict_of(page([alone]))
@@ -292,7 +344,10 @@ def test_a_false_certificate_of_a_log_is_an_alarm_of_its_own(results):
         bad = changed(bad, cell, 1, log_lower=worth + 0.01)
     lines = alarms(page([bad]))
     assert len(lines) == 1
-    assert "what the log certified of the baseline is more than it is worth, in 1 of 3 trials" in lines[0]
+    assert (
+        "what the log certified of the baseline is more than it is worth, in 1 of 3 trials"
+        in lines[0]
+    )
     assert "None of the 12 certified runs" in verdict_of(page([bad]))
     assert alarms(page([changed(results, "trap/stepmix", 1, log_lower=worth - 0.01)])) == []
 
@@ -302,7 +357,14 @@ def test_a_dollar_is_a_dollar(results):
     title = r"costs $\frac{ and $5"
     scenarios = tuple(replace(scenario, title=title) for scenario in results.study.scenarios)
     agents = tuple(replace(one, label=r"$\bad{") for one in results.study.agents)
-    text = page([replace(results, study=replace(results.study, title=title, scenarios=scenarios, agents=agents))])
+    text = page(
+        [
+            replace(
+                results,
+                study=replace(results.study, title=title, scenarios=scenarios, agents=agents),
+            )
+        ]
+    )
     assert text.count("<svg") == len(results.study.figures)
 
 
@@ -348,7 +410,9 @@ def test_claims_have_words_and_symbols(results):
 
 
 def test_claims_of_ours_are_not_the_paper_s(results):
-    """Each below a heading that says whose it is; what is ours must not come out if the paper is right."""
+    """Each below a heading that says whose it is; what is ours must not come out if the paper is
+    right.
+    """
     sources = (OURS, PAPER, DRAFT, OURS, PAPER)
     verdicts = [Verdict(f"claim {i}", source, True, (), "so") for i, source in enumerate(sources)]
     text = page([analyse(results)._replace(verdicts=verdicts)])
@@ -359,17 +423,24 @@ def test_claims_of_ours_are_not_the_paper_s(results):
         "What must come out if drafts of the paper are right, which it leaves out": ["claim 2"],
         "What we claim, and the paper does not": ["claim 0", "claim 3"],
     }
-    assert "Claims of the paper: 2 of 2 hold. Claims of its drafts: 1 of 1 holds. Claims of ours: 2" in verdict_of(text)
+    assert (
+        "Claims of the paper: 2 of 2 hold. Claims of its drafts: 1 of 1 holds. Claims of ours: 2"
+        in verdict_of(text)
+    )
     ours = page([analyse(results)._replace(verdicts=verdicts[:1])])
     assert "if the paper is right" not in ours
 
 
 def test_what_is_certified_is_said_of_agents_and_what_holds_of_claims(results):
     """Certified agents beside a claim that does not hold: the badge does not speak of the paper."""
-    given = analyse(results)._replace(verdicts=[Verdict("The paper is right", PAPER, False, (2000,), "0 of 3")])
+    given = analyse(results)._replace(
+        verdicts=[Verdict("The paper is right", PAPER, False, (2000,), "0 of 3")]
+    )
     for text in (page([given]), page([given, given])):
         assert re.search(r"^The agents:\s+✓ CERTIFIED$", Reader(text).of_class("badges")[0])
-        assert "Claims of the paper: 0 of 1 holds, 1 does not" in Reader(text).of_class("tallies")[-1]
+        assert (
+            "Claims of the paper: 0 of 1 holds, 1 does not" in Reader(text).of_class("tallies")[-1]
+        )
         assert "<title>Agents CERTIFIED: " in text
 
 
@@ -395,18 +466,33 @@ def test_the_page_shows_before_it_tells(results):
     study = replace(results.study, figures=("ribbon", "coverage"), name="online", title="One")
     shown = replace(results, study=study)
     text = page([shown])
-    parts = ('aria-label="Verdict"', "Figure 1.</strong>", 'id="study-1-claims"', "Figure 2.</strong>")
+    parts = (
+        'aria-label="Verdict"',
+        "Figure 1.</strong>",
+        'id="study-1-claims"',
+        "Figure 2.</strong>",
+    )
     tables = ("The results of each", "Agents side by side.", "The scenarios.", "The agents.")
     after = ('id="premises"', 'id="words"', 'id="again"', 'id="files"')
     found = places(text, *parts, *(f"<caption><span>{caption}" for caption in tables), *after)
     assert found == sorted(found)
-    assert "<table" not in text[: found[2]]  # nothing but words and the verdict before the first figure
-    assert "docs/reproduction/choices.md" in text[text.index('id="again"') :]  # what the paper leaves open
+    assert (
+        "<table" not in text[: found[2]]
+    )  # nothing but words and the verdict before the first figure
+    assert (
+        "docs/reproduction/choices.md" in text[text.index('id="again"') :]
+    )  # what the paper leaves open
     both = page([shown, replace(shown, study=replace(study, name="offline", title="Two"))])
-    index, first, second = places(both, "<caption><span>The studies.", 'id="study-1"', 'id="study-2"')
+    index, first, second = places(
+        both, "<caption><span>The studies.", 'id="study-1"', 'id="study-2"'
+    )
     assert index < first < second < both.index('id="premises"')
     for i, text in enumerate((both[first:second], both[second:]), 1):
-        found = places(text, "✓</span> CERTIFIED", *(part.replace("study-1", f"study-{i}") for part in parts[1:]))
+        found = places(
+            text,
+            "✓</span> CERTIFIED",
+            *(part.replace("study-1", f"study-{i}") for part in parts[1:]),
+        )
         assert found == sorted(found)
 
 
@@ -443,11 +529,14 @@ def test_the_same_results_give_the_same_bytes(results, tmp_path):
     there = read_results(tmp_path / "tiny")
     text = page([there])
     assert page([replace(there, path=Path("elsewhere"))]) == text  # again
-    code = "import sys; from surefoot.studies.report import report; from surefoot.studies.run import store; " + (
-        "report.write_report([store.read_results(sys.argv[1])], sys.argv[2])"
+    code = (
+        "import sys; from surefoot.studies.report import report; from surefoot.studies.run import "
+        "store; " + ("report.write_report([store.read_results(sys.argv[1])], sys.argv[2])")
     )
     target = tmp_path / "page.html"
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "tiny"), str(target)], check=True, cwd=tmp_path)
+    subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "tiny"), str(target)], check=True, cwd=tmp_path
+    )
     assert target.read_bytes() == text.encode()
     assert str(tmp_path) not in text
     # and it does depend on them
@@ -464,39 +553,68 @@ def illustrated(results):
     return drawn, page([drawn, other])
 
 
-# Machado, Oliveira and Fernandes 2009, severity 1: what the three kinds of colour blindness make of linear RGB.
+# Machado, Oliveira and Fernandes 2009, severity 1: what the three kinds of colour blindness make of
+# linear RGB.
 EYES = (
     np.eye(3),
-    np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]),
-    np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]),
-    np.array([[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]),
+    np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+    np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+    np.array(
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ]
+    ),
 )
-TO_XYZ = np.array([[0.4339, 0.3762, 0.1899], [0.2127, 0.7152, 0.0722], [0.0178, 0.1095, 0.8728]])  # white is (1, 1, 1)
+TO_XYZ = np.array(
+    [[0.4339, 0.3762, 0.1899], [0.2127, 0.7152, 0.0722], [0.0178, 0.1095, 0.8728]]
+)  # white is (1, 1, 1)
 
 
 def seen_by(eye, colour):
     """A colour in CIELAB."""
     rgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    x, y, z = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in TO_XYZ @ np.clip(eye @ linear, 0, 1))
+    x, y, z = (
+        t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116
+        for t in TO_XYZ @ np.clip(eye @ linear, 0, 1)
+    )
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
 def least_difference(colours):
     """Of neighbours, for the eye that can tell them apart least."""
     return min(
-        np.linalg.norm(seen_by(eye, one) - seen_by(eye, other)) for eye in EYES for one, other in pairwise(colours)
+        np.linalg.norm(seen_by(eye, one) - seen_by(eye, other))
+        for eye in EYES
+        for one, other in pairwise(colours)
     )
 
 
 def test_neighbouring_agents_can_be_told_apart():
-    """By colour for every eye (2.3 is just noticeable), without colour by line and marker. Control: the same colours
-    in the order of before, in which pink stood beside orange and green."""
+    """By colour for every eye (2.3 is just noticeable), without colour by line and marker. Control:
+    the same colours in the order of before, in which pink stood beside orange and green.
+    """
     before = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
     assert set(before) == set(COLOURS)
     assert least_difference(before) < 18
     assert least_difference(COLOURS) > 20
-    looks = [(COLOURS[i % len(COLOURS)], LINES[i % len(LINES)]) for i in range(len(COLOURS) * len(LINES))]
+    looks = [
+        (COLOURS[i % len(COLOURS)], LINES[i % len(LINES)]) for i in range(len(COLOURS) * len(LINES))
+    ]
     assert len(set(looks)) == len(looks)  # of as many agents no two look the same
     assert len(set(LINES)) == len(LINES)
     assert not {"--", "-.", ":"} & set(LINES)  # floor, baseline and optimum
@@ -509,7 +627,9 @@ def test_every_figure_of_a_study_is_there_with_its_caption(illustrated):
     read = Reader(text)
     captions = read.of_tag("figcaption")
     assert len(captions) == len(wanted)
-    assert all(FIGURES[name].caption in caption for name, caption in zip(wanted, captions, strict=True))
+    assert all(
+        FIGURES[name].caption in caption for name, caption in zip(wanted, captions, strict=True)
+    )
     pictures = [attrs for tag, attrs in read.elements if tag == "svg"]
     assert len(pictures) == len(wanted)
     for name, attrs in zip(wanted, pictures, strict=True):
@@ -528,15 +648,34 @@ def test_the_page_is_well_formed_and_loads_nothing(illustrated):
     ids = [attrs["id"] for attrs in attributes if "id" in attrs]
     assert len(ids) == len(set(ids))
     for attrs in attributes:
-        for key in ("src", "href", "xlink:href", "srcset", "data", "action", "poster", "background"):
+        for key in (
+            "src",
+            "href",
+            "xlink:href",
+            "srcset",
+            "data",
+            "action",
+            "poster",
+            "background",
+        ):
             if key in attrs:
                 assert attrs[key].startswith(("#", "data:"))
                 assert not attrs[key].startswith("#") or attrs[key][1:] in ids
     assert set(re.findall(r"url\((.)", text)) <= {"#"}
     assert "@import" not in text
-    assert not {tag for tag, _ in read.elements} & {"script", "iframe", "object", "embed", "link", "base", "form"}
+    assert not {tag for tag, _ in read.elements} & {
+        "script",
+        "iframe",
+        "object",
+        "embed",
+        "link",
+        "base",
+        "form",
+    }
     assert not [key for attrs in attributes for key in attrs if key.startswith("on")]
-    policy = next(attrs for attrs in attributes if attrs.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        attrs for attrs in attributes if attrs.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy["content"] == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in attributes
     tables = [tag for tag, _ in read.elements if tag in ("table", "caption")]
@@ -554,7 +693,15 @@ def test_controls_of_the_reader_of_pages():
 def test_several_studies_have_an_index_and_one_has_none(results, illustrated):
     _, text = illustrated
     links = [attrs["href"] for tag, attrs in Reader(text).elements if tag == "a"]
-    assert {"#study-1", "#study-2", "#study-2-claims", "#premises", "#words", "#again", "#files"} <= set(links)
+    assert {
+        "#study-1",
+        "#study-2",
+        "#study-2-claims",
+        "#premises",
+        "#words",
+        "#again",
+        "#files",
+    } <= set(links)
     assert "<nav" in text
     assert "<nav" not in page([results])
     with pytest.raises(InvalidSetting, match="no results"):
@@ -568,16 +715,34 @@ def test_every_number_of_the_summary_by_hand(results):
         trials = given.of(cell.scenario.id, cell.agent.id)
         n = len(trials)
         below = sum(trial.violations > 0 for trial in trials)
-        assert (row["scenario"], row["agent"], row["label"]) == (cell.scenario.id, cell.agent.id, trials[0].label)
-        assert (row["episodes"], row["trials"], row["trials_wanted"], row["delta"]) == (2000, 3, 3, 0.1)
-        assert row["scenario_title"] == {"trap": "The trap", "random": "eta = 5, floor = 0.9"}[cell.scenario.id]
+        assert (row["scenario"], row["agent"], row["label"]) == (
+            cell.scenario.id,
+            cell.agent.id,
+            trials[0].label,
+        )
+        assert (row["episodes"], row["trials"], row["trials_wanted"], row["delta"]) == (
+            2000,
+            3,
+            3,
+            0.1,
+        )
+        assert (
+            row["scenario_title"]
+            == {"trap": "The trap", "random": "eta = 5, floor = 0.9"}[cell.scenario.id]
+        )
         assert row["knows_baseline_value"] is False
         assert row["in_sum"] is (cell.agent.id == "budget")
-        assert row["floor"] == {"trap": trials[0].floor, "random": pytest.approx(0.9)}[cell.scenario.id]
+        assert (
+            row["floor"]
+            == {"trap": trials[0].floor, "random": pytest.approx(0.9)}[cell.scenario.id]
+        )
         assert row["optimum"] == trials[0].optimum
         for key in ("baseline", "baseline_return"):
             assert row[key] == pytest.approx(np.mean([trial.baseline for trial in trials]))
-        assert (row["baseline_low"], row["baseline_high"]) == (trials[0].baseline, trials[0].baseline)
+        assert (row["baseline_low"], row["baseline_high"]) == (
+            trials[0].baseline,
+            trials[0].baseline,
+        )
         assert (row["baseline_below"], row["baseline_violations"]) == (0, 0)
         assert row["violations"] == pytest.approx(np.mean([trial.violations for trial in trials]))
         assert row["runs_below"] == below
@@ -649,7 +814,9 @@ def test_agents_are_compared_trial_by_trial(results):
     assert f"{wins} of 3" in rows[0]
     assert "one has no baseline" in rows[0]
     # Nothing is said of runs of different lengths.
-    longer = tuple(replace(one, episodes=4000) if one.id == "bpi" else one for one in results.study.agents)
+    longer = tuple(
+        replace(one, episodes=4000) if one.id == "bpi" else one for one in results.study.agents
+    )
     uneven = page([replace(results, study=replace(results.study, agents=longer))])
     assert "StepMix against BPI-UCBVI" not in uneven
     assert "StepMix against Budget-Exploration" in uneven
@@ -657,7 +824,9 @@ def test_agents_are_compared_trial_by_trial(results):
 
 def small_below(text, row, where):
     """The small letters in the cells of a row of the table with this caption."""
-    table = next(table for table in re.findall("<table>.*?</table>", text, re.DOTALL) if where in table)
+    table = next(
+        table for table in re.findall("<table>.*?</table>", text, re.DOTALL) if where in table
+    )
     line = next(line for line in re.findall("<tr>.*?</tr>", table, re.DOTALL) if f">{row}" in line)
     return [re.findall("<small>(.*?)</small>", cell) for cell in re.findall("<td.*?</td>", line)]
 
@@ -672,7 +841,9 @@ def test_an_interval_of_no_width_is_said_to_be_none(results):
 
     def shown(given):
         text = page([given]).replace("\u00a0", " ")
-        return small_below(text, "StepMix", "The results of"), small_below(text, "StepMix against B", "Agents side")
+        return small_below(text, "StepMix", "The results of"), small_below(
+            text, "StepMix against B", "Agents side"
+        )
 
     cells, compared = shown(same)
     assert cells[2][0] == "the same in all 3 trials"
@@ -719,10 +890,17 @@ def test_a_page_is_written_whole_or_not_at_all(results, tmp_path):
 def test_the_terminal_shows_it_within_100_columns(results, scaled, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "100")
     labels = tuple(replace(one, label=f"[red]{one.id}[/red]") for one in results.study.agents)
-    given = changed(replace(results, study=replace(results.study, agents=labels)), "trap/stepmix", 0, violations=3)
+    given = changed(
+        replace(results, study=replace(results.study, agents=labels)),
+        "trap/stepmix",
+        0,
+        violations=3,
+    )
     print_summary(given)
     out = capsys.readouterr().out
-    assert max(map(len, out.splitlines())) <= 100 + 60  # promises are not broken: they are for copying
+    assert (
+        max(map(len, out.splitlines())) <= 100 + 60
+    )  # promises are not broken: they are for copying
     table = [line for line in out.splitlines() if not line.startswith("[red]") or " of 3 " in line]
     assert max(map(len, table)) <= 100
     assert "…" not in out

@@ -1,4 +1,6 @@
-"""The page in a real browser, offline: it loads nothing, says nothing in the console, and fits a phone and a desk."""
+"""The page in a real browser, offline: it loads nothing, says nothing in the console, and fits a
+phone and a desk.
+"""
 
 import shutil
 from contextlib import contextmanager
@@ -14,11 +16,16 @@ from surefoot.studies.spec.study import parse_study
 
 CHROMIUM = shutil.which("chromium")
 PHONE, DESK = 390, 1280
-DRAWN = ("return", "ribbon", "coverage")  # lines, areas and maps; the others are of the same, drawn by the same writer
+DRAWN = (
+    "return",
+    "ribbon",
+    "coverage",
+)  # lines, areas and maps; the others are of the same, drawn by the same writer
 LOOK = """() => {
     const shown = (element) => {
         const box = element.getBoundingClientRect();
-        return box.width > 0 && box.height > 0 && getComputedStyle(element).visibility === 'visible';
+        const visible = getComputedStyle(element).visibility === 'visible';
+        return box.width > 0 && box.height > 0 && visible;
     };
     const all = (which) => [...document.querySelectorAll(which)].map(shown);
     const colour = (which) => {
@@ -32,27 +39,33 @@ LOOK = """() => {
         badges: badges.map((badge) => badge.innerText),
         bottom: Math.max(0, ...badges.map((badge) => badge.getBoundingClientRect().bottom)),
         figures: all('figure svg'),
-        ink: [...document.querySelectorAll('figure svg')].map((svg) => svg.querySelectorAll('path, use').length),
+        ink: [...document.querySelectorAll('figure svg')]
+            .map((svg) => svg.querySelectorAll('path, use').length),
         marks: uses.every((use) => document.getElementById(use.getAttribute('href').slice(1))),
         letters: uses.filter(shown).length,
         tables: all('table'),
         alarm: colour('.alarm'),
         first: document.querySelector('figure svg')?.getBoundingClientRect().bottom,
         claims: [...document.querySelectorAll('.claims details')].map((one) => one.open),
-        lines: [...document.querySelectorAll('.claims summary')].map((one) => one.getBoundingClientRect().height),
+        lines: [...document.querySelectorAll('.claims summary')]
+            .map((one) => one.getBoundingClientRect().height),
         cut: [...document.querySelectorAll('.scroll:has(> table)')]
-            .filter((box) => box.scrollWidth > box.clientWidth).map((box) => box.getAttribute('aria-label')),
+            .filter((box) => box.scrollWidth > box.clientWidth)
+            .map((box) => box.getAttribute('aria-label')),
         hints: [...document.querySelectorAll('figure .scroll')].map((box) => [
             box.scrollWidth > box.clientWidth,
             getComputedStyle(box, '::before').content.includes('scroll it sideways')]),
-        links: [...document.querySelectorAll('a')].every((a) => document.querySelector(a.getAttribute('href'))),
+        links: [...document.querySelectorAll('a')]
+            .every((a) => document.querySelector(a.getAttribute('href'))),
     };
 }"""
 
 
 @pytest.fixture(scope="module")
 def browser():
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (make browser)")
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed (make browser)"
+    )
     if CHROMIUM is None:
         pytest.skip("chromium is not installed (apt-get install chromium)")
     with api.sync_playwright() as playwright:
@@ -63,12 +76,21 @@ def browser():
 
 @contextmanager
 def opened(browser, path, width=DESK, scheme="light"):
-    """A page from a file, without a network; what it asks for beside itself, and what it says, are noted."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, offline=True, color_scheme=scheme)
+    """A page from a file, without a network; what it asks for beside itself, and what it says,
+    are noted.
+    """
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, offline=True, color_scheme=scheme
+    )
     try:
         tab, noted = context.new_page(), []
         address = Path(path).as_uri()
-        tab.on("request", lambda request: noted.append(f"request {request.url}") if request.url != address else None)
+        tab.on(
+            "request",
+            lambda request: (
+                noted.append(f"request {request.url}") if request.url != address else None
+            ),
+        )
         tab.on("console", lambda message: noted.append(f"console {message.text}"))
         tab.on("pageerror", lambda error: noted.append(f"error {error}"))
         tab.goto(address, wait_until="load")
@@ -94,7 +116,11 @@ def troubles(browser, path, width):
             wrong.append(f"{what} are not shown")
     if width >= DESK:
         wrong += [f"cut off: {table}" for table in seen["cut"]]
-    wrong += [f"a figure is cut off: {cut}, but says so: {said}" for cut, said in seen["hints"] if cut is not said]
+    wrong += [
+        f"a figure is cut off: {cut}, but says so: {said}"
+        for cut, said in seen["hints"]
+        if cut is not said
+    ]
     if not seen["marks"]:
         wrong.append("a mark or letter of a figure is not defined")
     if not seen["links"]:
@@ -106,7 +132,12 @@ def troubles(browser, path, width):
 def results():
     agents = [
         {"id": "stepmix", "agent": "stepmix", "bounds": "kl"},
-        {"id": "bpi", "agent": "bpi-ucbvi", "bounds": "kl", "label": "BPI-UCBVI, a label that is long, as labels are"},
+        {
+            "id": "bpi",
+            "agent": "bpi-ucbvi",
+            "bounds": "kl",
+            "label": "BPI-UCBVI, a label that is long, as labels are",
+        },
     ]
     table = {
         "name": "tiny",
@@ -173,8 +204,12 @@ def test_claims_are_a_line_each_and_unfold_by_the_keyboard(browser, alone):
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
-def test_wide_tables_fit_a_desk_and_scroll_in_their_box_on_a_phone(browser, results, width, tmp_path):
-    """Numbers in hundreds of millions, long labels, agents that know V^b, and all that the paper leaves open."""
+def test_wide_tables_fit_a_desk_and_scroll_in_their_box_on_a_phone(
+    browser, results, width, tmp_path
+):
+    """Numbers in hundreds of millions, long labels, agents that know V^b, and all that the paper
+    leaves open.
+    """
     large = {
         "regret": 123_456_789.0,
         "violations": 12_345_678,
@@ -182,11 +217,20 @@ def test_wide_tables_fit_a_desk_and_scroll_in_their_box_on_a_phone(browser, resu
         "knows_baseline_value": True,
     }
     trials = {
-        cell: tuple(replace(one, **{**large, "regret": large["regret"] * (one.trial + 1)}) for one in some)
+        cell: tuple(
+            replace(one, **{**large, "regret": large["regret"] * (one.trial + 1)}) for one in some
+        )
         for cell, some in results.trials.items()
     }
-    study = replace(results.study, name="rivals", title="The rivals, with large numbers and " * 3, figures=("return",))
-    path = write_report([replace(results, study=study, trials=trials), results], tmp_path / "wide.html")
+    study = replace(
+        results.study,
+        name="rivals",
+        title="The rivals, with large numbers and " * 3,
+        figures=("return",),
+    )
+    path = write_report(
+        [replace(results, study=study, trials=trials), results], tmp_path / "wide.html"
+    )
     assert troubles(browser, path, width) == []
     with opened(browser, path, width) as (tab, _):
         tab.evaluate(UNFOLD)
@@ -195,7 +239,10 @@ def test_wide_tables_fit_a_desk_and_scroll_in_their_box_on_a_phone(browser, resu
 
 def test_what_is_folded_is_printed(browser, report):
     """Also where it was never unfolded."""
-    folded = "[...document.querySelectorAll('details > :not(summary)')].map((one) => one.checkVisibility())"
+    folded = (
+        "[...document.querySelectorAll('details > :not(summary)')].map((one) => "
+        "one.checkVisibility())"
+    )
     with opened(browser, report) as (tab, _):
         assert not any(tab.evaluate(folded))  # control: on the screen it is folded
         tab.emulate_media(media="print")
@@ -204,8 +251,12 @@ def test_what_is_folded_is_printed(browser, report):
 
 def test_a_broken_promise_is_red_in_light_and_in_dark(browser, results, tmp_path):
     first, *rest = results.trials["trap/stepmix"]
-    broken = replace(results, trials={**results.trials, "trap/stepmix": (replace(first, violations=5), *rest)})
-    path = write_report([replace(broken, study=replace(broken.study, figures=()))], tmp_path / "broken.html")
+    broken = replace(
+        results, trials={**results.trials, "trap/stepmix": (replace(first, violations=5), *rest)}
+    )
+    path = write_report(
+        [replace(broken, study=replace(broken.study, figures=()))], tmp_path / "broken.html"
+    )
     for scheme in ("light", "dark"):
         with opened(browser, path, scheme=scheme) as (tab, noted):
             seen = tab.evaluate(LOOK)
@@ -231,18 +282,22 @@ CONTROLS = {
     "badges are not shown": "<style>.badge { display: none }</style>",
     "figures are not shown": "<figure><svg width='0' height='0'></svg></figure>",
     "tables are not shown": "<style>table { display: none }</style>",
-    "letter of a figure is not": '<figure><svg width="9" height="9"><use href="#nobody"/></svg></figure>',
-    "cut off: wide": '<div class="scroll" aria-label="wide" style="width: 50px; overflow: auto"><table><tr><td>'
-    + "x" * 99
-    + "</td></tr></table></div>",
-    "a figure is cut off": '<figure><div class="scroll" style="width: 50px; overflow: auto"><svg width="99"/>'
+    "letter of a figure is "
+    "not": '<figure><svg width="9" height="9"><use href="#nobody"/></svg></figure>',
+    "cut off: wide": '<div class="scroll" aria-label="wide" style="width: 50px; overflow: '
+    'auto"><table><tr><td>' + "x" * 99 + "</td></tr></table></div>",
+    "a figure is cut "
+    "off": '<figure><div class="scroll" style="width: 50px; overflow: auto"><svg width="99"/>'
     "</div></figure>",
     "a link leads nowhere": '<a href="#nobody">there</a>',
 }
 
 
 def written(path, body):
-    page = "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>x</title></head><body>{}</body></html>"
+    page = (
+        "<!DOCTYPE html><html lang='en'><head><meta "
+        "charset='utf-8'><title>x</title></head><body>{}</body></html>"
+    )
     path.write_text(page.format(body), encoding="utf-8")
     return path
 

@@ -1,4 +1,6 @@
-"""A study is data: what may be written in its file, what is refused, and that its cells are what they say."""
+"""A study is data: what may be written in its file, what is refused, and that its cells are what
+they say.
+"""
 
 import tomllib
 from dataclasses import replace
@@ -9,7 +11,14 @@ import pytest
 import surefoot as sf
 from surefoot.errors import InvalidStudy
 from surefoot.logs.methods import METHODS
-from surefoot.studies.run.trial import Trial, build_scenario, check_study_cells, child, learn_from_log, run_trial
+from surefoot.studies.run.trial import (
+    Trial,
+    build_scenario,
+    check_study_cells,
+    child,
+    learn_from_log,
+    run_trial,
+)
 from surefoot.studies.spec.library import GROUPS, find_studies, packaged, source
 from surefoot.studies.spec.study import TABLES, Study, parse_study, read_study
 
@@ -99,7 +108,10 @@ def test_the_papers_studies_have_its_sizes():
     offline = packaged("offline")
     logs = [scenario.log for scenario in offline.scenarios]
     assert {(log.behaviour[1], log.episodes, log.method) for log in logs} == {
-        (eta, n, method) for eta in (10.0, 15.0) for n in (5000, 8000) for method in ("vi-lcb", "vi-lcb-first")
+        (eta, n, method)
+        for eta in (10.0, 15.0)
+        for n in (5000, 8000)
+        for method in ("vi-lcb", "vi-lcb-first")
     }
     built = build_scenario(packaged("rivals").scenarios[0], 0.1, 0, 0)
     assert built.world.stationary
@@ -115,16 +127,27 @@ def test_with_several_seeds_every_trial_has_a_world_of_its_own():
     table = packaged("online-worlds").as_table()
     assert parse_study(table, "again") == packaged("online-worlds")
     with pytest.raises(InvalidStudy, match="has world_seeds, but trap has no seed"):
-        parse_study({**table, "scenarios": [{**table["scenarios"][0], "world": {"name": "trap"}}]}, "here")
-    low = {**table["scenarios"][0], "world_seeds": [0, 2], "floor": 2.2}  # the baseline of seed 2 is worth less
+        parse_study(
+            {**table, "scenarios": [{**table["scenarios"][0], "world": {"name": "trap"}}]}, "here"
+        )
+    low = {
+        **table["scenarios"][0],
+        "world_seeds": [0, 2],
+        "floor": 2.2,
+    }  # the baseline of seed 2 is worth less
     with pytest.raises(InvalidStudy, match=r"the floor is 2\.2, but the baseline is worth"):
         check_study_cells(parse_study({**table, "scenarios": [low]}, "here").cells)
 
 
 def test_a_digest_is_of_what_decides_the_numbers_alone():
     study = small()
-    assert replace(study, title="another", trials=7, claims=(), figures=("return",)).digest == study.digest
-    renamed = replace(study, scenarios=tuple(replace(scenario, title="x") for scenario in study.scenarios))
+    assert (
+        replace(study, title="another", trials=7, claims=(), figures=("return",)).digest
+        == study.digest
+    )
+    renamed = replace(
+        study, scenarios=tuple(replace(scenario, title="x") for scenario in study.scenarios)
+    )
     assert renamed.digest == study.digest
     for other in (
         replace(study, seed=1),
@@ -133,12 +156,16 @@ def test_a_digest_is_of_what_decides_the_numbers_alone():
         replace(study, replan=0.0),
         replace(study, agents=(replace(study.agents[0], scale=0.5), study.agents[1])),
         replace(study, scenarios=(replace(study.scenarios[0], floor=0.61), study.scenarios[1])),
-        replace(study, scenarios=(replace(study.scenarios[0], world_seeds=(1, 2)), study.scenarios[1])),
+        replace(
+            study, scenarios=(replace(study.scenarios[0], world_seeds=(1, 2)), study.scenarios[1])
+        ),
     ):
         assert other.digest != study.digest
     # What a cell says itself and what it has from the study are the same, if they are the same.
     said = replace(
-        study, episodes=None, scenarios=tuple(replace(scenario, episodes=600) for scenario in study.scenarios)
+        study,
+        episodes=None,
+        scenarios=tuple(replace(scenario, episodes=600) for scenario in study.scenarios),
     )
     assert said.digest == study.digest
 
@@ -146,7 +173,11 @@ def test_a_digest_is_of_what_decides_the_numbers_alone():
 BAD = {
     "a misspelt field": ("trials = 2", "trails = 2", "no field 'trails'. Did you mean 'trials'?"),
     "a field of nobody": ("trials = 2", "trials = 2\ncolour = 1", "no field 'colour'"),
-    "a misspelt field of a scenario": ('title = "the paper', 'titel = "the paper', "scenarios[1] has no field 'titel'"),
+    "a misspelt field of a scenario": (
+        'title = "the paper',
+        'titel = "the paper',
+        "scenarios[1] has no field 'titel'",
+    ),
     "a size that the world does not have": ("S = 3,", "Z = 3,", "no field 'Z'"),
     "an unknown world": ('name = "trap" }', 'name = "trapp" }', "There is no world 'trapp'"),
     "a world without a name": ('{ name = "trap" }', '"trap"', "expected a table such as"),
@@ -158,28 +189,64 @@ BAD = {
     "trials in words": ("trials = 2", 'trials = "two"', "trials is 'two'"),
     "true trials": ("trials = 2", "trials = true", "trials is True"),
     "delta of one": ("trials = 2", "trials = 2\ndelta = 1", "delta is 1"),
-    "a floor in words": ("floor = { of_baseline = 0.9 }", 'floor = "high"', "or a number in the world's units"),
-    "a floor of more than the baseline": ("{ of_baseline = 0.9 }", "{ of_baseline = 1.1 }", "strictly between 0 and 1"),
+    "a floor in words": (
+        "floor = { of_baseline = 0.9 }",
+        'floor = "high"',
+        "or a number in the world's units",
+    ),
+    "a floor of more than the baseline": (
+        "{ of_baseline = 0.9 }",
+        "{ of_baseline = 1.1 }",
+        "strictly between 0 and 1",
+    ),
     "two ids alike": ('id = "random"', 'id = "Trap"', "two scenarios have the id 'trap'"),
     "an id that leaves its folder": ('id = "random"', 'id = "../x"', "expected at most 60 of a-z"),
-    "a log and a baseline": ("floor = { of_b", "log = { episodes = 5 }\nfloor = { of_b", "has a log and a baseline"),
+    "a log and a baseline": (
+        "floor = { of_b",
+        "log = { episodes = 5 }\nfloor = { of_b",
+        "has a log and a baseline",
+    ),
     "no episodes": ("episodes = 600\nreplan", "replan", "does not say how many episodes"),
-    "an unknown claim": ("trials = 2", 'trials = 2\nclaims = ["promises"]', "Did you mean 'promise'?"),
+    "an unknown claim": (
+        "trials = 2",
+        'trials = 2\nclaims = ["promises"]',
+        "Did you mean 'promise'?",
+    ),
     "an unknown figure": ("trials = 2", 'trials = 2\nfigures = ["pie"]', "figures[0] is 'pie'"),
     "no list": ("trials = 2", 'trials = 2\nfigures = "return"', "expected a list"),
-    "a share below 0": ("replan = 0.1", "replan = -0.1", "replan is -0.1, expected a share from 0 to 1"),
-    "a share above 1": ("replan = 0.1", "replan = 1.1", "replan is 1.1, expected a share from 0 to 1"),
-    "a share in words": ("replan = 0.1", 'replan = "often"', "replan is 'often', expected a number"),
+    "a share below 0": (
+        "replan = 0.1",
+        "replan = -0.1",
+        "replan is -0.1, expected a share from 0 to 1",
+    ),
+    "a share above 1": (
+        "replan = 0.1",
+        "replan = 1.1",
+        "replan is 1.1, expected a share from 0 to 1",
+    ),
+    "a share in words": (
+        "replan = 0.1",
+        'replan = "often"',
+        "replan is 'often', expected a number",
+    ),
     "a scale of nothing": ('agent = "stepmix"', 'agent = "stepmix"\nscale = 0', "scale is 0"),
     "a scale of inf": ('agent = "stepmix"', 'agent = "stepmix"\nscale = inf', "scale is inf"),
-    "pooled perhaps": ('agent = "stepmix"', 'agent = "stepmix"\npooled = "maybe"', "pooled is 'maybe'"),
+    "pooled perhaps": (
+        'agent = "stepmix"',
+        'agent = "stepmix"\npooled = "maybe"',
+        "pooled is 'maybe'",
+    ),
     "a label that legends leave out": (
         'agent = "stepmix"',
         'agent = "stepmix"\nlabel = "_x"',
         "the first of them not '_'",
     ),
     "a number of thousands of digits": ("trials = 2", f"trials = {'9' * 5000}", "is not TOML"),
-    "a number of hundreds of digits": ("{ of_baseline = 0.9 }", "9" * 400, "expected a number of at most 1e+15"),
+    "a number of hundreds of digits": (
+        "{ of_baseline = 0.9 }",
+        "9" * 400,
+        "expected a number of at most 1e+15",
+    ),
     "trials without end": ("trials = 2", "trials = 1e300", "at most 100,000"),
     "a log without end": (
         "baseline = { eta = 5.0 }\nfloor = { of_baseline = 0.9 }",
@@ -227,7 +294,9 @@ def test_every_field_has_a_meaning_and_is_a_field_of_the_record():
 def test_places_that_cannot_be_are_said():
     study = small()
     high = replace(study.scenarios[0], floor=0.69)
-    with pytest.raises(InvalidStudy, match=r"Scenario 'trap': the floor is 0\.69, but the baseline is worth 0\.685"):
+    with pytest.raises(
+        InvalidStudy, match=r"Scenario 'trap': the floor is 0\.69, but the baseline is worth 0\.685"
+    ):
         build_scenario(high, 0.1, 0, 0)
     log = parse_study(
         tomllib.loads(
@@ -244,7 +313,9 @@ def test_places_that_cannot_be_are_said():
 
 
 def test_a_trial_is_the_run_of_its_seed():
-    """By hand: the same world, baseline, floor and learner, and child (i, 1) of the study's seed."""
+    """By hand: the same world, baseline, floor and learner, and child (i, 1) of the study's
+    seed.
+    """
     cell = small().cells[2]
     trial = run_trial(cell, 1)
     world = sf.world("random", S=3, A=2, H=2, seed=1)
@@ -271,9 +342,12 @@ def test_a_trial_is_the_run_of_its_seed():
 def test_trials_meet_the_same_chances_in_every_cell_and_different_ones_each():
     cells = small().cells
     first = [run_trial(cell, 0) for cell in cells[:2]]
-    # Both begin with what the same stream deals them: the second run differs by what it plays, not by its seed.
+    # Both begin with what the same stream deals them: the second run differs by what it plays, not
+    # by its seed.
     assert child(0, 3, 1).generate_state(4).tolist() == child(0, 3, 1).generate_state(4).tolist()
-    streams = {tuple(child(0, i, purpose).generate_state(4)) for i in range(50) for purpose in (0, 1)}
+    streams = {
+        tuple(child(0, i, purpose).generate_state(4)) for i in range(50) for purpose in (0, 1)
+    }
     assert len(streams) == 100
     assert first[0].curve_episodes.sum() == first[1].curve_episodes.sum()
     again = run_trial(replace(cells[0], study="other"), 0)
@@ -296,9 +370,12 @@ def test_units_are_the_worlds_own():
 @pytest.mark.parametrize("method", METHODS)
 def test_a_baseline_is_learnt_from_a_log_of_the_trials_own(method):
     text = SMALL.replace(
-        "baseline = { eta = 5.0 }", f'log = {{ episodes = 4000, behaviour = {{ eta = 5.0 }}, method = "{method}" }}'
+        "baseline = { eta = 5.0 }",
+        f'log = {{ episodes = 4000, behaviour = {{ eta = 5.0 }}, method = "{method}" }}',
     )
-    scenario = parse_study(tomllib.loads(text.replace("{ of_baseline = 0.9 }", "0.8")), "x").scenarios[1]
+    scenario = parse_study(
+        tomllib.loads(text.replace("{ of_baseline = 0.9 }", "0.8")), "x"
+    ).scenarios[1]
     places = [build_scenario(scenario, 0.1, 0, trial) for trial in (0, 0, 1)]
     assert np.array_equal(places[0].baseline, places[1].baseline)
     assert places[0].log_lower == places[1].log_lower != places[2].log_lower
@@ -306,16 +383,23 @@ def test_a_baseline_is_learnt_from_a_log_of_the_trials_own(method):
     assert places[0].log_lower <= sf.policy_value(places[0].world, places[0].baseline)[0, 0]
     assert places[0].certificate is not None
     behaviour = sf.boltzmann(sf.solve(places[0].world).Q, 5.0)
-    learnt = learn_from_log(places[0].world, behaviour, scenario.log, 0.05, np.random.SeedSequence(0, spawn_key=(0, 0)))
+    learnt = learn_from_log(
+        places[0].world, behaviour, scenario.log, 0.05, np.random.SeedSequence(0, spawn_key=(0, 0))
+    )
     assert np.array_equal(learnt.policy, places[0].baseline)
 
 
 def test_checkpoints_change_nothing_and_say_what_a_plan_would():
-    """The run with checkpoints is the run without, to the bit, in every driver; the trace is what a plan then says."""
+    """The run with checkpoints is the run without, to the bit, in every driver; the trace is
+    what a plan then says.
+    """
     world = sf.world("trap")
     for replan in (0.0, 0.05):
         agent = sf.StepMix(world.problem, world.baseline, 0.6, replan=replan)
-        plain, marked = sf.simulate(world, agent, 300, 5), sf.simulate(world, agent, 300, 5, checkpoints=(1, 100, 300))
+        plain, marked = (
+            sf.simulate(world, agent, 300, 5),
+            sf.simulate(world, agent, 300, 5, checkpoints=(1, 100, 300)),
+        )
         assert np.array_equal(plain.counts.n_sas, marked.counts.n_sas)
         assert np.array_equal(plain.curve.mean, marked.curve.mean)
         assert plain.trace is None

@@ -1,4 +1,6 @@
-"""Observations of several numbers as one: Blackjack, and spaces of every kind. And ids that Gymnasium does not know."""
+"""Observations of several numbers as one: Blackjack, and spaces of every kind. And ids that
+Gymnasium does not know.
+"""
 
 import gymnasium
 import numpy as np
@@ -78,7 +80,9 @@ def test_what_cannot_be_flat():
 
 
 def test_the_message_names_the_wrapper_where_it_helps():
-    with pytest.raises(sf.InvalidModel, match=r"each observation is a number\. sf\.FlatDiscrete\(env\) does that\."):
+    with pytest.raises(
+        sf.InvalidModel, match=r"each observation is a number\. sf\.FlatDiscrete\(env\) does that\."
+    ):
         sf.from_gymnasium("Blackjack-v1", horizon=5, reward_range=(-1, 1))
     with pytest.raises(sf.InvalidModel, match=r"Box.*wrap the environment") as refusal:
         sf.from_gymnasium("CartPole-v1", horizon=5, reward_range=(0, 1))
@@ -86,7 +90,9 @@ def test_the_message_names_the_wrapper_where_it_helps():
 
 
 def test_blackjack_is_learnt_live(tmp_path):
-    """Rewards unknown, 706 states, a baseline that sticks from 17 on; and it goes on after it was finished."""
+    """Rewards unknown, 706 states, a baseline that sticks from 17 on; and it goes on after it
+    was finished.
+    """
     env = sf.FlatDiscrete(gymnasium.make("Blackjack-v1"))
     problem = sf.from_gymnasium(env, horizon=8, reward_range=(-1, 1), stationary=True)
     assert (problem.S, problem.A, problem.H) == (706, 2, 9)
@@ -106,11 +112,16 @@ def test_blackjack_is_learnt_live(tmp_path):
 
 def test_versions_of_taxi_are_named():
     for asked in ("Taxi-v9", "Taxi-v3"):
-        with pytest.raises(sf.InvalidModel, match=r"Gymnasium .* has Taxi-v\d\. It is Taxi-v3 until .*Taxi-v4 since"):
+        with pytest.raises(
+            sf.InvalidModel,
+            match=r"Gymnasium .* has Taxi-v\d\. It is Taxi-v3 until .*Taxi-v4 since",
+        ):
             sf.from_gymnasium(asked, horizon=5)
     with pytest.raises(sf.InvalidModel, match=r"has CliffWalking-v1\.$"):
         sf.from_gymnasium("CliffWalking-v7", horizon=5)
-    with pytest.raises(sf.InvalidModel, match=r"Environment `Nowhere` doesn't exist\.$"):  # control: nothing to name
+    with pytest.raises(
+        sf.InvalidModel, match=r"Environment `Nowhere` doesn't exist\.$"
+    ):  # control: nothing to name
         sf.from_gymnasium("Nowhere-v0", horizon=5)
 
 
@@ -123,10 +134,16 @@ def test_a_value_is_a_number():
     policy = sf.uniform(5, 4, 3)
     assert isinstance(sf.value(world, policy), float)
     assert sf.value(world, policy) == sf.policy_value(world, policy)[0, world.s1]
-    assert sf.value(world, sf.solve(world).policy) == pytest.approx(sf.solve(world).value, abs=1e-12)
+    assert sf.value(world, sf.solve(world).policy) == pytest.approx(
+        sf.solve(world).value, abs=1e-12
+    )
     coin = sf.EpisodicMixture(policy, sf.solve(world).policy, 0.25)
-    assert sf.value(world, coin) == pytest.approx(0.75 * sf.value(world, policy) + 0.25 * sf.solve(world).value)
-    euros = sf.TabularMDP(world.P, -1.0 + 6.0 * world.r, start=[0.5, 0.5, 0, 0], units=sf.Units(-1, 5, name="euros"))
+    assert sf.value(world, coin) == pytest.approx(
+        0.75 * sf.value(world, policy) + 0.25 * sf.solve(world).value
+    )
+    euros = sf.TabularMDP(
+        world.P, -1.0 + 6.0 * world.r, start=[0.5, 0.5, 0, 0], units=sf.Units(-1, 5, name="euros")
+    )
     V = sf.policy_value(euros, policy)[0]
     assert sf.value(euros, policy) == pytest.approx(0.5 * V[0] + 0.5 * V[1])
     with pytest.raises(sf.InvalidPolicy):
@@ -142,7 +159,8 @@ def softmax(dtype, shape=(4, 3, 5)):
 def test_a_rounded_softmax_is_refused_with_what_to_do(dtype):
     rounded = softmax(dtype)
     with pytest.raises(
-        sf.InvalidPolicy, match=r"sums to .*Cast to float64 and divide each row.*sf.normalise\(policy\)"
+        sf.InvalidPolicy,
+        match=r"sums to .*Cast to float64 and divide each row.*sf.normalise\(policy\)",
     ):
         sf.check_policy(rounded)
     policy = sf.normalise(rounded)
@@ -150,7 +168,9 @@ def test_a_rounded_softmax_is_refused_with_what_to_do(dtype):
     np.testing.assert_allclose(policy, softmax(np.float64), rtol=0, atol=2e-3)
     sf.check_policy(policy)
     sf.check_policy(softmax(np.float64))  # control
-    np.testing.assert_array_equal(sf.normalise(policy[0]), sf.normalise(policy)[0])  # rules (S, A), too
+    np.testing.assert_array_equal(
+        sf.normalise(policy[0]), sf.normalise(policy)[0]
+    )  # rules (S, A), too
 
 
 def test_what_was_no_distribution_is_not_made_one():

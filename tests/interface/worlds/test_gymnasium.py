@@ -16,7 +16,9 @@ HERE = "surefoot.worlds.gymnasium"
 
 
 class Tabled(gymnasium.Env):
-    """An environment that does what a table P says. States and actions may start anywhere; P may be hidden."""
+    """An environment that does what a table P says. States and actions may start anywhere; P may
+    be hidden.
+    """
 
     def __init__(self, P, starts=None, first_state=0, first_action=0, shown=True, kind=int):
         self.table, self.kind = P, kind
@@ -30,7 +32,9 @@ class Tabled(gymnasium.Env):
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        self.s = int(self.observation_space.start + self.np_random.choice(len(self.starts), p=self.starts))
+        self.s = int(
+            self.observation_space.start + self.np_random.choice(len(self.starts), p=self.starts)
+        )
         return self.kind(self.s), {}
 
     def step(self, action):
@@ -41,7 +45,9 @@ class Tabled(gymnasium.Env):
 
 
 def walk(first_state=0, first_action=0, win=5.0, fine=-1.0):
-    """Two places. Action 0 waits. Action 1 wins and ends with 1/2, else pays a fine and moves to the other place."""
+    """Two places. Action 0 waits. Action 1 wins and ends with 1/2, else pays a fine and moves to
+    the other place.
+    """
     s, a = first_state, first_action
     return {
         s: {a: [(1.0, s, 0.0, False)], a + 1: [(0.5, s + 1, win, True), (0.5, s + 1, fine, False)]},
@@ -62,7 +68,16 @@ def worth(world, policy):
 
 def test_duplicate_successors_are_added_and_rewards_averaged():
     """The same next state three times, twice with different rewards and once as an end."""
-    P = {0: {0: [(0.2, 1, 1.0, False), (0.3, 1, 0.0, False), (0.1, 1, 0.0, True), (0.4, 0, 0.5, False)]}}
+    P = {
+        0: {
+            0: [
+                (0.2, 1, 1.0, False),
+                (0.3, 1, 0.0, False),
+                (0.1, 1, 0.0, True),
+                (0.4, 0, 0.5, False),
+            ]
+        }
+    }
     P[1] = {0: [(1.0, 1, 0.0, False)]}
     world = sf.from_gymnasium(Tabled(P), horizon=2)
     np.testing.assert_allclose(world.P[0, 0, 0], [0.4, 0.5, 0.1], atol=1e-15)
@@ -104,7 +119,9 @@ def test_an_observation_that_is_no_state_is_refused(shown):
 
 
 def test_several_starts_get_a_common_one():
-    """One more state and one more step, which earns nothing: the value is the average over the starts."""
+    """One more state and one more step, which earns nothing: the value is the average over the
+    starts.
+    """
     world = sf.from_gymnasium(Tabled(walk(), starts=[0.25, 0.75]), horizon=4)
     rest, start = 2, 3
     assert (world.S, world.H, world.s1, world.stationary) == (4, 5, start, True)
@@ -112,7 +129,9 @@ def test_several_starts_get_a_common_one():
     np.testing.assert_array_equal(world.P[0, rest, :, rest], [1.0, 1.0])
     # Action 1 in the first place, action 0 in the second: who starts in the second earns nothing.
     rule = np.array([[0.0, 1.0], [1.0, 0.0]])
-    assert worth(world, sf.embed_policy(world.problem, rule)) == pytest.approx(0.25 * 2.0, abs=1e-12)
+    assert worth(world, sf.embed_policy(world.problem, rule)) == pytest.approx(
+        0.25 * 2.0, abs=1e-12
+    )
     one = sf.from_gymnasium(Tabled(walk(), starts=[0.0, 1.0]), horizon=4)
     assert (one.S, one.H, one.s1) == (3, 4, 1)  # a distribution on one state needs none
 
@@ -121,12 +140,19 @@ def test_a_rule_for_the_environments_own_states_is_refused_with_embed_policy():
     several = sf.from_gymnasium(Tabled(walk(), starts=[0.25, 0.75]), horizon=4).problem
     one = sf.from_gymnasium(Tabled(walk(), starts=[0.0, 1.0]), horizon=4).problem
     rule = np.full((2, 2), 0.5)
-    for problem, which in ((one, "the absorbing state"), (several, "the absorbing state and the common start")):
+    for problem, which in (
+        (one, "the absorbing state"),
+        (several, "the absorbing state and the common start"),
+    ):
         for given in (rule, np.broadcast_to(rule, (4, 2, 2))):
-            with pytest.raises(sf.InvalidPolicy, match=rf"without {which}: use sf.embed_policy\(problem, rule\)"):
+            with pytest.raises(
+                sf.InvalidPolicy, match=rf"without {which}: use sf.embed_policy\(problem, rule\)"
+            ):
                 sf.StepMix(problem, given, 0.5)
         sf.StepMix(problem, sf.embed_policy(problem, rule), 0.5)
-    with pytest.raises(sf.InvalidPolicy, match=r"np.broadcast_to\(rule") as refusal:  # control: no state was added
+    with pytest.raises(
+        sf.InvalidPolicy, match=r"np.broadcast_to\(rule"
+    ) as refusal:  # control: no state was added
         sf.StepMix(sf.Problem(np.zeros((2, 2)), H=4), rule, 0.5)
     assert "embed_policy" not in str(refusal.value)
 
@@ -159,7 +185,9 @@ def test_a_start_distribution_must_be_one(said, message):
 def test_several_starts_that_nobody_declared_are_refused():
     env = Tabled(walk(), starts=[0.5, 0.5])
     del env.initial_state_distrib
-    with pytest.raises(sf.InvalidModel, match=r"starts in several states .* does not say how likely"):
+    with pytest.raises(
+        sf.InvalidModel, match=r"starts in several states .* does not say how likely"
+    ):
         sf.from_gymnasium(env, horizon=4)
 
 
@@ -170,7 +198,9 @@ def test_rewards_are_rescaled_and_translated_back():
     assert world.r_rescaled[0, 2, 0] == pytest.approx(1 / 6)
     assert world.r[0, 0, 1] == pytest.approx(2.0)
     assert world.r_rescaled[0, 0, 1] == pytest.approx((2.0 + 1.0) / 6)
-    declared = sf.from_gymnasium(Tabled(walk(win=5.0, fine=-1.0)), horizon=4, reward_range=(-10, 10))
+    declared = sf.from_gymnasium(
+        Tabled(walk(win=5.0, fine=-1.0)), horizon=4, reward_range=(-10, 10)
+    )
     assert declared.problem.units == sf.Units(-10.0, 10.0, 4)
     for policy in (constant(world, 0), constant(world, 1), sf.uniform(4, 3, 2)):
         assert worth(world, policy) == pytest.approx(worth(declared, policy), abs=1e-12)
@@ -182,12 +212,18 @@ def test_rewards_are_rescaled_and_translated_back():
 
 
 def test_rewards_by_next_state_stay_and_the_papers_bounds_refuse_them():
-    """Winning and being fined are two outcomes of one pair. `averaged` tells learners its mean instead."""
+    """Winning and being fined are two outcomes of one pair. `averaged` tells learners its mean
+    instead.
+    """
     world = sf.from_gymnasium(Tabled(walk()), horizon=4)
     after = world.problem.r_next_rows.reshape(-1, 3, 2, 3)
-    assert after[0, 0, 1, 2] == pytest.approx(1.0) and after[0, 0, 1, 1] == pytest.approx(0.0)  # 5 and -1, rescaled
+    assert after[0, 0, 1, 2] == pytest.approx(1.0) and after[0, 0, 1, 1] == pytest.approx(
+        0.0
+    )  # 5 and -1, rescaled
     baseline = sf.uniform(4, 3, 2)
-    with pytest.raises(sf.InvalidSetting, match=r"rewards that depend on the next state.*world\.averaged\(\)"):
+    with pytest.raises(
+        sf.InvalidSetting, match=r"rewards that depend on the next state.*world\.averaged\(\)"
+    ):
         sf.StepMix.paper(world.problem, baseline, 0.1)
     with pytest.raises(sf.InvalidSetting, match="rewards that depend on the next state"):
         sf.BPIUCBVI(world.problem, bounds=sf.Bernstein())
@@ -197,11 +233,16 @@ def test_rewards_by_next_state_stay_and_the_papers_bounds_refuse_them():
     np.testing.assert_array_equal(means.P, world.P)
     run = sf.learn(Tabled(walk()), sf.StepMix.paper(means.problem, baseline, 0.1), 5, seed=0)
     assert run.episodes == 5
-    assert sf.simulate(world, sf.StepMix(world.problem, baseline, 0.1), 5, seed=0).episodes == 5  # KL takes both
+    assert (
+        sf.simulate(world, sf.StepMix(world.problem, baseline, 0.1), 5, seed=0).episodes == 5
+    )  # KL takes both
     plain = {
-        s: {a: [(p, t, 1.0, end) for p, t, _, end in rows] for a, rows in acts.items()} for s, acts in walk().items()
+        s: {a: [(p, t, 1.0, end) for p, t, _, end in rows] for a, rows in acts.items()}
+        for s, acts in walk().items()
     }
-    same = sf.from_gymnasium(Tabled(plain), horizon=4)  # control: one reward for all outcomes of a pair
+    same = sf.from_gymnasium(
+        Tabled(plain), horizon=4
+    )  # control: one reward for all outcomes of a pair
     assert same.problem.r_next_rows is None
     sf.StepMix.paper(same.problem, baseline, 0.1)
 
@@ -229,16 +270,23 @@ def test_a_declared_range_must_hold_every_reward(reward_range, message):
 def test_a_declared_range_must_contain_0():
     """After its end an episode earns 0 a step, so 0 is a reward like the others."""
     P = {0: {0: [(1.0, 0, 2.0, False)], 1: [(1.0, 0, 3.0, True)]}}
-    with pytest.raises(sf.InvalidModel, match=r"\(1, 4\), which does not contain 0.*declare \(0, 4\)"):
+    with pytest.raises(
+        sf.InvalidModel, match=r"\(1, 4\), which does not contain 0.*declare \(0, 4\)"
+    ):
         sf.from_gymnasium(Tabled(P), horizon=4, reward_range=(1, 4))
-    assert sf.from_gymnasium(Tabled(P), horizon=4).problem.units == sf.Units(0.0, 3.0, 4)  # found: (0, 3)
+    assert sf.from_gymnasium(Tabled(P), horizon=4).problem.units == sf.Units(
+        0.0, 3.0, 4
+    )  # found: (0, 3)
 
 
 @pytest.mark.parametrize(
     ("P", "message"),
     [
         ({0: {0: [(1.0, 0, 0.0, False)]}, 1: {}}, r"P\[1\]\[0\] is missing or not a list"),
-        ({0: {0: [(1.0, 0, 0.0)]}}, r"P\[0\]\[0\] is missing or not a list of \(probability, next state, reward"),
+        (
+            {0: {0: [(1.0, 0, 0.0)]}},
+            r"P\[0\]\[0\] is missing or not a list of \(probability, next state, reward",
+        ),
         ({0: {0: [(0.9, 0, 0.0, False)]}}, "sums to 0.9"),
         ({0: {0: [(1.0, 7, 0.0, False)]}}, "showed 7, outside its own space of 1 states"),
         ({0: {0: [(1.0, 0, np.nan, False)]}}, "nan"),
@@ -265,20 +313,27 @@ def test_rewards_and_start_are_not_declared_twice():
     "make",
     [
         lambda: gymnasium.make("FrozenLake-v1"),
-        lambda: gymnasium.wrappers.TimeLimit(gymnasium.wrappers.TimeLimit(Tabled(walk()), 300), 100),
+        lambda: gymnasium.wrappers.TimeLimit(
+            gymnasium.wrappers.TimeLimit(Tabled(walk()), 300), 100
+        ),
         lambda: gymnasium.wrappers.TimeLimit(gymnasium.make(f"{HERE}:RiverSwim-v0", H=200), 100),
         lambda: gymnasium.wrappers.TimeLimit(Tabled(walk(), shown=False), 100),
     ],
 )
 def test_a_time_limit_shorter_than_the_horizon_is_refused(make):
     """An episode that was cut is not one that ended."""
-    with pytest.raises(sf.InvalidModel, match="cuts episodes after 100 steps, before the horizon of 200"):
+    with pytest.raises(
+        sf.InvalidModel, match="cuts episodes after 100 steps, before the horizon of 200"
+    ):
         sf.from_gymnasium(make(), horizon=200)
 
 
 def test_a_time_limit_as_long_as_the_horizon_is_fine():
     assert sf.from_gymnasium("FrozenLake-v1", horizon=100).H == 100
-    assert sf.from_gymnasium(gymnasium.make("FrozenLake-v1", max_episode_steps=200), horizon=200).H == 200
+    assert (
+        sf.from_gymnasium(gymnasium.make("FrozenLake-v1", max_episode_steps=200), horizon=200).H
+        == 200
+    )
     assert sf.from_gymnasium(gymnasium.make("FrozenLake-v1").unwrapped, horizon=200).H == 200
 
 
@@ -318,7 +373,12 @@ def test_without_model_and_rewards_the_rewards_are_unknown():
     assert isinstance(problem, sf.Problem)
     assert problem.unknown_rows is not None and problem.unknown_rows.reshape(-1, 3, 2)[:, :2].all()
     assert problem.units == sf.Units(-1.0, 5.0, 4)
-    run = sf.learn(opaque(), sf.StepMix(problem, sf.embed_policy(problem, np.full((2, 2), 0.5)), 0.1), 20, seed=0)
+    run = sf.learn(
+        opaque(),
+        sf.StepMix(problem, sf.embed_policy(problem, np.full((2, 2), 0.5)), 0.1),
+        20,
+        seed=0,
+    )
     paid = run.counts.x_sa[:, :2].sum() / 2**20  # observed, in units of this library
     assert 0.0 < paid <= run.counts.n_sas[:, :2].sum()
     with pytest.raises(sf.InvalidSetting, match="not proved for unknown rewards"):
@@ -336,7 +396,11 @@ def test_the_range_of_rewards_must_be_declared():
     ("rewards", "reward_range", "message"),
     [
         (np.zeros((3, 2)), (-1, 5), r"shape \(3, 2\), expected \(2, 2\) or \(4, 2, 2\)"),
-        (np.full((2, 2), 6.0), (-1, 5), r"rewards\[0, 0\] is 6, outside the declared reward_range \(-1, 5\)"),
+        (
+            np.full((2, 2), 6.0),
+            (-1, 5),
+            r"rewards\[0, 0\] is 6, outside the declared reward_range \(-1, 5\)",
+        ),
         (np.full((2, 2), np.nan), (-1, 5), "expected a finite number"),
     ],
 )
@@ -364,7 +428,9 @@ def test_a_problem_has_the_rewards_of_the_world():
 def test_declared_rewards_may_depend_on_the_step():
     rewards = np.arange(16.0).reshape(4, 2, 2)
     for start, several in ((0, 0), (None, 1)):
-        problem = sf.from_gymnasium(opaque(), horizon=4, rewards=rewards, reward_range=(-5, 15), start=start)
+        problem = sf.from_gymnasium(
+            opaque(), horizon=4, rewards=rewards, reward_range=(-5, 15), start=start
+        )
         np.testing.assert_allclose(problem.r[several:, :2], rewards, atol=1e-12)
         assert (problem.r_rescaled[several:, 2] == 0.25).all()
         assert (problem.r[several:, 2] == 0.0).all()
@@ -383,12 +449,18 @@ def test_learning_live_knows_no_truth():
     assert run.floor == floor
     assert np.isnan(run.curve.regret).all()
     assert np.isnan(run.curve.below).all()
-    assert run.mean_value == pytest.approx(run.mean_return, abs=1e-12)  # the curve shows observed returns
-    world = sf.from_gymnasium(Tabled(walk()), horizon=4).averaged()  # learners are told the same means
+    assert run.mean_value == pytest.approx(
+        run.mean_return, abs=1e-12
+    )  # the curve shows observed returns
+    world = sf.from_gymnasium(
+        Tabled(walk()), horizon=4
+    ).averaged()  # learners are told the same means
     truth = worth(world, baseline)
     assert abs(run.mean_return - truth) < 4 * 3.0 / np.sqrt(60)  # a return deviates by about 3
     same = sf.learn(Tabled(walk()), sf.StepMix.paper(world.problem, baseline, floor), 60, seed=0)
-    assert same.counts == run.counts  # control: with the model, the same episodes and an exact account
+    assert (
+        same.counts == run.counts
+    )  # control: with the model, the same episodes and an exact account
     assert same.violations == 0
     assert same.regret > 0
 
@@ -398,12 +470,17 @@ def test_learning_live_has_no_promise_for_another_floor():
     agent = sf.StepMix.paper(problem, constant(problem, 1), 1.0)
     assert "certified" in str(sf.learn(opaque(), agent, 2, seed=0).promise)
     other = sf.learn(opaque(), agent, 2, seed=0, floor=2.0)
-    assert (str(other.promise), other.floor) == ("no promise for this floor: the agent keeps 1", 2.0)
+    assert (str(other.promise), other.floor) == (
+        "no promise for this floor: the agent keeps 1",
+        2.0,
+    )
 
 
 def test_an_agent_for_another_environment_is_refused():
     problem = sf.from_gymnasium("FrozenLake-v1", horizon=5).problem
-    with pytest.raises(sf.InvalidModel, match=r"the environment has 2 states and 2 actions. Make the problem with"):
+    with pytest.raises(
+        sf.InvalidModel, match=r"the environment has 2 states and 2 actions. Make the problem with"
+    ):
         sf.learn(Tabled(walk()), sf.BPIUCBVI(problem), 3, seed=0)
     other = sf.from_gymnasium(Tabled(walk(win=4.0)), horizon=4, reward_range=(-1, 5)).problem
     with pytest.raises(sf.InvalidModel, match="knows other rewards"):
@@ -411,7 +488,9 @@ def test_an_agent_for_another_environment_is_refused():
     common = sf.from_gymnasium(Tabled(walk(), starts=[0.5, 0.5]), horizon=4).problem
     with pytest.raises(sf.InvalidModel, match=r"Build the agent from world\.problem"):
         sf.learn(Tabled(walk()), sf.BPIUCBVI(common), 3, seed=0)
-    with pytest.raises(sf.InvalidSetting, match=r"Expected an agent such as sf.StepMix\(...\), found str"):
+    with pytest.raises(
+        sf.InvalidSetting, match=r"Expected an agent such as sf.StepMix\(...\), found str"
+    ):
         sf.learn(Tabled(walk()), "stepmix", 3, seed=0)
 
 
@@ -443,11 +522,20 @@ def test_embed_policy_knows_the_added_states():
 
 
 @pytest.mark.parametrize(
-    "rule", [np.ones(2), np.full((5, 2), 0.5), np.full((2, 3), 1 / 3), np.full((4, 2, 2), 0.5), np.ones((1, 1, 1, 1))]
+    "rule",
+    [
+        np.ones(2),
+        np.full((5, 2), 0.5),
+        np.full((2, 3), 1 / 3),
+        np.full((4, 2, 2), 0.5),
+        np.ones((1, 1, 1, 1)),
+    ],
 )
 def test_embed_policy_refuses_what_does_not_fit(rule):
     problem = sf.from_gymnasium(Tabled(walk()), horizon=3).problem
-    with pytest.raises(sf.InvalidPolicy, match=r"fits no environment behind Problem\(S=3, A=2, H=3"):
+    with pytest.raises(
+        sf.InvalidPolicy, match=r"fits no environment behind Problem\(S=3, A=2, H=3"
+    ):
         sf.embed_policy(problem, rule)
 
 
@@ -456,7 +544,9 @@ def test_embed_policy_refuses_what_does_not_fit(rule):
 
 @pytest.mark.parametrize("name", sorted(sf.FAMILIES))
 def test_every_family_passes_gymnasiums_own_check(name):
-    """The check asks for the bare environment: of a wrapped one it warns that wrappers may hide things."""
+    """The check asks for the bare environment: of a wrapped one it warns that wrappers may hide
+    things.
+    """
     env = gymnasium.make(f"{HERE}:{env_id(name)}")
     check_env(env.unwrapped)
     assert isinstance(env.unwrapped, TabularEnv)
@@ -482,7 +572,9 @@ def test_sizes_are_chosen_in_make():
 
 
 def test_an_episode_of_our_worlds():
-    """Rewards in the world's own units, cut after H steps, the same with the same seed, never played past its end."""
+    """Rewards in the world's own units, cut after H steps, the same with the same seed, never
+    played past its end.
+    """
     env = gymnasium.make(f"{HERE}:Offers-v0").unwrapped
     model = env.model
     assert model.problem.units != sf.Units()
@@ -524,7 +616,9 @@ def test_our_worlds_have_one_horizon():
 
 
 def test_importing_surefoot_stays_quick():
-    """Gymnasium is imported by those who ask for it, and registers our worlds on import of our module alone."""
+    """Gymnasium is imported by those who ask for it, and registers our worlds on import of our
+    module alone.
+    """
     code = """
 import sys
 import surefoot as sf

@@ -1,4 +1,6 @@
-"""Sparse worlds as users meet them: what is refused and why, environments with many states, and the large families."""
+"""Sparse worlds as users meet them: what is refused and why, environments with many states, and
+the large families.
+"""
 
 import inspect
 import time
@@ -32,7 +34,9 @@ def duplicated(values, rows, columns, shape=(S * A, S)):
     return scipy.sparse.coo_array((values, (rows, columns)), shape=shape)
 
 
-@pytest.mark.parametrize("kind", ["csr_array", "csc_matrix", "coo_array", "lil_matrix", "dok_array", "csr_matrix"])
+@pytest.mark.parametrize(
+    "kind", ["csr_array", "csc_matrix", "coo_array", "lil_matrix", "dok_array", "csr_matrix"]
+)
 def test_every_format_of_scipy_is_read(kind):
     world = sf.TabularMDP(sparse(kind=getattr(scipy.sparse, kind)), R, H=H)
     np.testing.assert_array_equal(world.P_rows[0].reshape(S * A, S), EVEN)
@@ -68,14 +72,34 @@ def test_duplicates_are_added_up_and_zeros_left_out():
         (sparse(changed(5, 0.0)), {}, "P sums to 0 for state 2, action 1"),
         (sparse(changed((2, 1), np.nan)), {}, r"P\[2, 1\] \(state 1, action 0\) is nan"),
         (sparse(changed((2, 1), np.inf)), {}, r"P\[2, 1\] \(state 1, action 0\) is inf"),
-        (sparse(changed((7, slice(0, 2)), [-0.25, 0.75])), {}, "P is -0.25 for state 3, action 1, next state 0"),
-        (sparse(EVEN[:7]), {}, r"P has shape \(7, 4\), expected scipy.sparse matrices of shape \(S\*A, S\)"),
-        (sparse(EVEN[:4]), {}, r"r is for S = 4, A = 2, but P is for S = 4, A = 1\. Expected .* or another P"),
+        (
+            sparse(changed((7, slice(0, 2)), [-0.25, 0.75])),
+            {},
+            "P is -0.25 for state 3, action 1, next state 0",
+        ),
+        (
+            sparse(EVEN[:7]),
+            {},
+            r"P has shape \(7, 4\), expected scipy.sparse matrices of shape \(S\*A, S\)",
+        ),
+        (
+            sparse(EVEN[:4]),
+            {},
+            r"r is for S = 4, A = 2, but P is for S = 4, A = 1\. Expected .* or another P",
+        ),
         (sparse(EVEN * (1 + 1e-7)), {}, "Rows must be .* These nearly are: were they rounded"),
         (sparse(EVEN.astype(complex)), {}, "P has dtype complex128, expected real numbers"),
         (sparse(), {"H": None}, "P is one sparse matrix for all steps: give their number with H"),
-        ([sparse()] * 2, {}, "P has 2 matrices, expected one for each of the H = 3 steps, .* row s\\*A \\+ a is of"),
-        ([sparse(), EVEN, sparse()], {}, r"P\[1\] is of type ndarray, expected scipy.sparse matrices"),
+        (
+            [sparse()] * 2,
+            {},
+            "P has 2 matrices, expected one for each of the H = 3 steps, .* row s\\*A \\+ a is of",
+        ),
+        (
+            [sparse(), EVEN, sparse()],
+            {},
+            r"P\[1\] is of type ndarray, expected scipy.sparse matrices",
+        ),
         (
             [sparse(), sparse(EVEN[:4]), sparse()],
             {},
@@ -83,12 +107,36 @@ def test_duplicates_are_added_up_and_zeros_left_out():
         ),
         (sparse(), {"H": 0}, "H is 0, expected an integer >= 1"),
         (sparse(), {"H": 10**7}, "H is 10000000, expected at most 1000000 steps"),
-        (sparse(), {"support": sparse(changed((0, 1), 0.0) > 0)}, r"P\[0, 0, 0, 1\] is 0.25, but support says"),
-        (sparse(), {"support": sparse(EVEN[:4] > 0)}, r"support has shape \(4, 4\), expected \(S\*A, S\)"),
-        (sparse(), {"support": sparse(changed(5, 0.0))}, "support of state 2, action 1 allows no next state"),
-        (sparse(), {"support": [sparse()] * H}, "support has a mask for each step, but the problem is stationary"),
-        (sparse(), {"r": None, "r_next": sparse(2 * EVEN + 1)}, "r_next of state 0, action 0, next state 0 is 1.5"),
-        (EVEN.reshape(S, A, S), {"r": None, "r_next": sparse()}, "r_next is sparse, but P is a dense array"),
+        (
+            sparse(),
+            {"support": sparse(changed((0, 1), 0.0) > 0)},
+            r"P\[0, 0, 0, 1\] is 0.25, but support says",
+        ),
+        (
+            sparse(),
+            {"support": sparse(EVEN[:4] > 0)},
+            r"support has shape \(4, 4\), expected \(S\*A, S\)",
+        ),
+        (
+            sparse(),
+            {"support": sparse(changed(5, 0.0))},
+            "support of state 2, action 1 allows no next state",
+        ),
+        (
+            sparse(),
+            {"support": [sparse()] * H},
+            "support has a mask for each step, but the problem is stationary",
+        ),
+        (
+            sparse(),
+            {"r": None, "r_next": sparse(2 * EVEN + 1)},
+            "r_next of state 0, action 0, next state 0 is 1.5",
+        ),
+        (
+            EVEN.reshape(S, A, S),
+            {"r": None, "r_next": sparse()},
+            "r_next is sparse, but P is a dense array",
+        ),
     ],
 )
 def test_bad_matrices_are_refused(P, settings, text):
@@ -97,12 +145,16 @@ def test_bad_matrices_are_refused(P, settings, text):
 
 
 def test_rewards_that_are_not_stored():
-    """They pay 0 in the user's units; where 0 is no reward, all that are possible must be stored."""
+    """They pay 0 in the user's units; where 0 is no reward, all that are possible must be
+    stored.
+    """
     stored = scipy.sparse.csr_array(changed((slice(None), slice(1, None)), 0.0, 40.0 * EVEN))
     world = sf.TabularMDP(sparse(), r_next=stored, H=H, units=sf.Units(-10.0, 10.0))
     assert world.r[0, 0, 0] == pytest.approx(2.5)
     assert float(world.mean_reward(0, 0, 0, 3)) == 0.5
-    with pytest.raises(sf.InvalidModel, match="does not store a reward for every next state that is possible"):
+    with pytest.raises(
+        sf.InvalidModel, match="does not store a reward for every next state that is possible"
+    ):
         sf.TabularMDP(sparse(), r_next=stored, H=H, units=sf.Units(5.0, 10.0))
     loops = scipy.sparse.csr_array(np.repeat(np.eye(S), A, axis=0))
     known = sf.TabularMDP(loops, r_next=7.0 * loops, H=H, units=sf.Units(5.0, 10.0), support=loops)
@@ -113,7 +165,9 @@ def test_sizes_that_do_not_fit_are_refused_before_memory_is_taken():
     """A matrix of 10^9 rows without entries takes no memory in this form; nor does its refusal."""
     wide = scipy.sparse.coo_array(([1.0], ([0], [0])), shape=(10**9, 10**8))
     tracemalloc.start()
-    with pytest.raises(sf.InvalidModel, match=r"policies, rewards and values would take about .* GB"):
+    with pytest.raises(
+        sf.InvalidModel, match=r"policies, rewards and values would take about .* GB"
+    ):
         sf.TabularMDP(wide, r_next=wide, H=50)
     with pytest.raises(sf.InvalidModel, match="would take about"):
         sf.world("grid-traps", rows=10**5, columns=10**5)
@@ -126,11 +180,15 @@ def test_sizes_that_do_not_fit_are_refused_before_memory_is_taken():
 def test_dense_arrays_of_a_large_world_are_refused_with_what_to_read():
     world = sf.world("grid-traps", rows=70, columns=70).with_support()
     for read in (lambda: world.P, lambda: world.P_rows, lambda: world.P_pairs):
-        with pytest.raises(sf.InvalidModel, match=r"Read world\.successors and world\.p_list instead"):
+        with pytest.raises(
+            sf.InvalidModel, match=r"Read world\.successors and world\.p_list instead"
+        ):
             read()
     with pytest.raises(sf.InvalidModel, match=r"Read problem\.mask_lists instead"):
         _ = world.problem.support
-    by_next = scipy.sparse.csr_array((world.p_list, (world.entries(0)[0], world.entries(0)[1])), shape=(19600, 4900))
+    by_next = scipy.sparse.csr_array(
+        (world.p_list, (world.entries(0)[0], world.entries(0)[1])), shape=(19600, 4900)
+    )
     paid = sf.Problem(r_next=by_next, H=2)
     assert (paid.S, paid.A) == (4900, 4)
     with pytest.raises(sf.InvalidModel, match=r"Read problem\.paid_lists instead"):
@@ -149,11 +207,15 @@ def test_agents_with_a_number_for_every_next_state_refuse_many_states_before_the
     fields = inspect.signature(kind).parameters
     counts = sf.simulate(world, sf.BPIUCBVI(world.problem, pooled=True), 2, seed=0).counts
     tracemalloc.start()
-    with pytest.raises(sf.InvalidSetting, match=r"x 4900 x 4 x 4900, expected at most .*StepMix, EpsMix"):
+    with pytest.raises(
+        sf.InvalidSetting, match=r"x 4900 x 4 x 4900, expected at most .*StepMix, EpsMix"
+    ):
         kind(world.problem, **{name: x for name, x in known.items() if name in fields}).plan(
             counts, np.random.default_rng(0)
         )
-    assert tracemalloc.get_traced_memory()[1] < 5 * world.r_rescaled.nbytes  # policies and the like; a table: 23 GB
+    assert (
+        tracemalloc.get_traced_memory()[1] < 5 * world.r_rescaled.nbytes
+    )  # policies and the like; a table: 23 GB
     tracemalloc.stop()
 
 
@@ -193,7 +255,9 @@ def test_with_many_states_lists_are_kept():
 
 
 def lake(n):
-    return gymnasium.make("FrozenLake-v1", desc=generate_random_map(n, seed=1), max_episode_steps=10**4)
+    return gymnasium.make(
+        "FrozenLake-v1", desc=generate_random_map(n, seed=1), max_episode_steps=10**4
+    )
 
 
 @pytest.mark.parametrize(
@@ -205,7 +269,9 @@ def lake(n):
     ],
 )
 def test_environments(make, horizon, states, is_sparse):
-    """Against the model that the environment shows: rows, rewards, ends. No array over all pairs of states is made."""
+    """Against the model that the environment shows: rows, rewards, ends. No array over all pairs
+    of states is made.
+    """
     env = make()
     tracemalloc.start()
     started = time.perf_counter()
@@ -235,7 +301,9 @@ def test_environments(make, horizon, states, is_sparse):
 
 
 def test_a_small_and_a_large_environment_are_read_alike(monkeypatch):
-    """Taxi as a dense world, as all environments were read before: the same numbers, values and rewards."""
+    """Taxi as a dense world, as all environments were read before: the same numbers, values and
+    rewards.
+    """
     large = sf.from_gymnasium("Taxi-v4", horizon=5)
     monkeypatch.setattr("surefoot.worlds.gymnasium.MOST_IN_A_TABLE", 10**6)
     small = sf.from_gymnasium("Taxi-v4", horizon=5)
@@ -246,8 +314,9 @@ def test_a_small_and_a_large_environment_are_read_alike(monkeypatch):
     pi = sf.uniform(6, 502, 6)
     np.testing.assert_array_equal(sf.policy_value(large, pi), sf.policy_value(small, pi))
     assert large.problem.absorbing_state == small.problem.absorbing_state
-    # What follows from how the problem is built is said of two states; of the others nothing, not even that no state
-    # leads to the common start: a wider set of worlds, so lower values still hold.
+    # What follows from how the problem is built is said of two states; of the others nothing, not
+    # even that no state leads to the common start: a wider set of worlds, so lower values still
+    # hold.
     kept = large.problem.support & ~small.problem.support
     assert not kept[..., :501].any()
     assert (small.problem.support <= large.problem.support).all()
@@ -266,30 +335,36 @@ def test_large_families(name, sizes, states, most):
     world = sf.world(name, **sizes)
     assert world.sparse
     assert states == world.S
-    assert 1 <= np.diff(world.successors.first).min() <= np.diff(world.successors.first).max() <= most
+    assert (
+        1 <= np.diff(world.successors.first).min() <= np.diff(world.successors.first).max() <= most
+    )
     value = sf.policy_value(world, world.baseline)[0, world.s1]
     best = sf.solve(world).value
     assert world.suggested_floor < value < 0.95 * best
     worst = np.broadcast_to(np.eye(world.A)[2], (world.H, world.S, world.A))
     assert sf.policy_value(world, worst)[0, world.s1] < world.suggested_floor
-    assert sf.occupancy(world, world.baseline).sum(axis=(1, 2)) == pytest.approx(np.ones(world.H), abs=1e-9)
+    assert sf.occupancy(world, world.baseline).sum(axis=(1, 2)) == pytest.approx(
+        np.ones(world.H), abs=1e-9
+    )
 
 
 def test_a_grid_by_hand():
     """Two rows and three columns without traps, and one step at a time."""
     world = sf.world("grid-traps", rows=2, columns=3, H=2, traps=0.0, slip=0.2)
-    assert dict(zip(*(x.tolist() for x in world.next_states(0, 0, 0)), strict=True)) == pytest.approx(
-        {0: 0.1, 1: 0.8, 3: 0.1}
-    )
-    assert dict(zip(*(x.tolist() for x in world.next_states(0, 4, 1)), strict=True)) == pytest.approx(
-        {3: 0.1, 4: 0.8, 5: 0.1}
-    )
+    assert dict(
+        zip(*(x.tolist() for x in world.next_states(0, 0, 0)), strict=True)
+    ) == pytest.approx({0: 0.1, 1: 0.8, 3: 0.1})
+    assert dict(
+        zip(*(x.tolist() for x in world.next_states(0, 4, 1)), strict=True)
+    ) == pytest.approx({3: 0.1, 4: 0.8, 5: 0.1})
     assert world.r[0, :, 0].tolist() == pytest.approx([0.3, 0.3, 0.0, 0.3, 0.65, 0.0])
     assert world.r[0, :, 3].tolist() == pytest.approx([0.0, 0.0, 0.0, 0.3, 0.65, 0.65])
 
 
 def test_a_call_centre_by_hand():
-    """Two lines, two desks, one hour: one usual call, none, or two; all agents sent home, calls pile up."""
+    """Two lines, two desks, one hour: one usual call, none, or two; all agents sent home, calls
+    pile up.
+    """
     world = sf.world("call-centre", lines=2, desks=2, hours=1, H=2)
     assert world.S == 10
     assert world.s1 == 1  # nobody waits, one agent
@@ -300,14 +375,20 @@ def test_a_call_centre_by_hand():
         breaks = 0.5 if 2 + n > 2 else 0.0
         none[6] = none.get(6, 0.0) + p * (1 - breaks)
         none[9] = none.get(9, 0.0) + p * breaks
-    assert dict(zip(*(x.tolist() for x in world.next_states(0, 6, 0)), strict=True)) == pytest.approx(none)
+    assert dict(
+        zip(*(x.tolist() for x in world.next_states(0, 6, 0)), strict=True)
+    ) == pytest.approx(none)
     assert world.r[0, 1, 0] == pytest.approx(0.4 + (0.6 * 0.75 - 0.3) / 2)
     assert (world.r[:, 9] == 0.0).all()
 
 
 @pytest.mark.parametrize(
     ("sizes", "text"),
-    [({"rows": 1}, "rows is 1"), ({"traps": 1.0}, "traps is 1.0"), ({"slip": -0.1}, "slip is -0.1")],
+    [
+        ({"rows": 1}, "rows is 1"),
+        ({"traps": 1.0}, "traps is 1.0"),
+        ({"slip": -0.1}, "slip is -0.1"),
+    ],
 )
 def test_wrong_sizes_of_a_grid(sizes, text):
     with pytest.raises(sf.InvalidModel, match=text):

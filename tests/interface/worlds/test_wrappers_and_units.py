@@ -1,4 +1,6 @@
-"""Wrappers that change the law, environments that belie their model, and results in the user's own units."""
+"""Wrappers that change the law, environments that belie their model, and results in the user's
+own units.
+"""
 
 import gymnasium
 import numpy as np
@@ -126,7 +128,9 @@ def test_a_reward_outside_the_range_is_refused_by_the_learner(reward):
 def test_a_live_run_with_a_floor_does_not_say_that_it_has_none():
     env = Die()
     del env.P
-    problem = sf.from_gymnasium(env, horizon=3, rewards=np.zeros((6, 6)), reward_range=(0, 1), start=0)
+    problem = sf.from_gymnasium(
+        env, horizon=3, rewards=np.zeros((6, 6)), reward_range=(0, 1), start=0
+    )
     run = sf.learn(env, sf.StepMix.paper(problem, sf.uniform(3, 7, 6), 0.5), 3, seed=0)
     assert "unknown violations of 0.5" in repr(run)
     assert run.violations is None
@@ -150,6 +154,8 @@ def test_refusals(arguments, error):
 def test_a_table_that_is_no_table_is_said():
     env = Die()
     env.P = {s: {a: [("often", 0, 0.0, False)] for a in range(6)} for s in range(6)}
-    with pytest.raises(sf.InvalidModel, match=r"P\[0\]\[0\] is missing or not a list of .*could not convert"):
+    with pytest.raises(
+        sf.InvalidModel, match=r"P\[0\]\[0\] is missing or not a list of .*could not convert"
+    ):
         sf.from_gymnasium(env, horizon=3)
     assert not sf.check_world(5).ok

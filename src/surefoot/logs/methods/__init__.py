@@ -1,4 +1,5 @@
-"""The methods that learn a baseline from a log, by name: the one list for commands, studies and reports.
+"""The methods that learn a baseline from a log, by name: the one list for commands, studies and
+reports.
 
 To add a method, write its function and add it to METHODS.
 """
@@ -19,13 +20,17 @@ class Method(NamedTuple):
 
     learn: Callable[[Counts, Problem, float], Learnt]  # counts, problem and delta
     words: str  # "learnt by ... from a log"
-    by_folds: bool = False  # does each step need episodes of its own? Then the counts are those of the folds
+    by_folds: bool = (
+        False  # does each step need episodes of its own? Then the counts are those of the folds
+    )
 
 
 METHODS = {
     "robust": Method(robust_vi, "KL-robust learning"),
     "vi-lcb": Method(vi_lcb, "VI-LCB", by_folds=True),
-    "vi-lcb-first": Method(partial(vi_lcb, ties="first"), "VI-LCB with first-index ties", by_folds=True),
+    "vi-lcb-first": Method(
+        partial(vi_lcb, ties="first"), "VI-LCB with first-index ties", by_folds=True
+    ),
     "clone": Method(clone, "cloning"),
     "spibb": Method(spibb, "SPIBB"),
 }

@@ -1,7 +1,8 @@
-"""Learning from all of a log, with the KL certificate: robust value iteration, behaviour cloning, SPIBB.
+"""Learning from all of a log, with the KL certificate: robust value iteration, behaviour cloning,
+SPIBB.
 
-The KL event (docs/certificates.md) concerns the dynamics only, so it certifies ANY policy, also one that was learnt
-from the same data, and needs neither folds nor independence.
+The KL event (docs/certificates.md) concerns the dynamics only, so it certifies ANY policy, also one
+that was learnt from the same data, and needs neither folds nor independence.
 """
 
 import math
@@ -32,27 +33,43 @@ from surefoot.model.problem import Problem
 def robust_vi(counts: Counts, problem: Problem, delta: float, bounds: KL = KL()) -> Learnt:  # noqa: B008  (frozen)
     """KL-robust pessimistic value iteration: return the policy with the highest certified value.
 
-        Q_h(s,a) = r_h(s,a) + min over the ball of p V_{h+1},   pi_hat = argmax_a Q_h,   V_h = max_a Q_h
+        Q_h(s,a) = r_h(s,a) + min over the ball of p V_{h+1},
+        pi_hat = argmax_a Q_h,   V_h = max_a Q_h
 
-    On the KL event V_h <= V_h^{pi_hat} for all h and s, and no other policy has a higher certificate of this kind. Ties
-    are broken as in VI-LCB. Counts may be pooled if the problem is stationary.
+    On the KL event V_h <= V_h^{pi_hat} for all h and s, and no other policy has a higher
+    certificate of this kind. Ties are broken as in VI-LCB. Counts may be pooled if the problem is
+    stationary.
     """
     evidence, level = _evidence(counts, problem, delta, bounds)
     actions, V_low = kernels.pessimistic(evidence, counts.n_sa, problem.H)
     policy = one_hot(actions, problem.A)
     return _learnt(
-        "KL-robust value iteration", policy, V_low, counts, problem, level, bounds, evidence, robust_vi_lower
+        "KL-robust value iteration",
+        policy,
+        V_low,
+        counts,
+        problem,
+        level,
+        bounds,
+        evidence,
+        robust_vi_lower,
     )
 
 
 def robust_vi_lower(counts: Counts, problem: Problem, delta: float, bounds: KL) -> float:
     """Return the lower value only."""
     evidence, level = _evidence(counts, problem, delta, bounds)
-    return _at_start(counts, problem, level, bounds, kernels.pessimistic(evidence, counts.n_sa, problem.H)[1][0])
+    return _at_start(
+        counts, problem, level, bounds, kernels.pessimistic(evidence, counts.n_sa, problem.H)[1][0]
+    )
 
 
-def robust_reference(counts: Counts, problem: Problem, delta: float, bounds: KL) -> tuple[Floats, Floats]:
-    """The reference version of `robust_vi`: the policy (H, S, A) and V_low (H+1, S), without directed rounding."""
+def robust_reference(
+    counts: Counts, problem: Problem, delta: float, bounds: KL
+) -> tuple[Floats, Floats]:
+    """The reference version of `robust_vi`: the policy (H, S, A) and V_low (H+1, S), without
+    directed rounding.
+    """
     model = Model(problem, counts, require_delta(delta))
     H, S = problem.H, problem.S
     policy, V_low = np.zeros((H, S, problem.A)), np.zeros((H + 1, S))
@@ -72,11 +89,15 @@ def certify(
     bounds: KL = KL(),  # noqa: B008  (frozen)
     method: str = "A given policy",
 ) -> Learnt:
-    """Certify the value of a policy of yours by the log alone. It may have been learnt from the same log."""
+    """Certify the value of a policy of yours by the log alone. It may have been learnt from the
+    same log.
+    """
     pi = check_policy(policy, problem)
     evidence, level = _evidence(counts, problem, delta, bounds, pi)
     V_low = kernels.lower_values(evidence, pi)
-    return _learnt(method, pi, V_low, counts, problem, level, bounds, evidence, partial(_lower_of, pi=pi))
+    return _learnt(
+        method, pi, V_low, counts, problem, level, bounds, evidence, partial(_lower_of, pi=pi)
+    )
 
 
 def _lower_of(counts: Counts, problem: Problem, delta: float, bounds: KL, pi: Floats) -> float:
@@ -85,10 +106,12 @@ def _lower_of(counts: Counts, problem: Problem, delta: float, bounds: KL, pi: Fl
 
 
 def clone(counts: Counts, problem: Problem, delta: float, bounds: KL = KL()) -> Learnt:  # noqa: B008  (frozen)
-    """Behaviour cloning: play what the log played, pi(a|s) = n_h(s,a) / n_h(s), and its certified value.
+    """Behaviour cloning: play what the log played, pi(a|s) = n_h(s,a) / n_h(s), and its certified
+    value.
 
-    In a state that was not visited at a step, the policy plays what was played there at other steps; in a state that
-    was never visited, what was played overall. So no action is played that the log never took.
+    In a state that was not visited at a step, the policy plays what was played there at other
+    steps; in a state that was never visited, what was played overall. So no action is played that
+    the log never took.
     """
     require_log(counts, problem)
     return certify(cloned(counts, problem), counts, problem, delta, bounds, "Behaviour cloning")
@@ -113,16 +136,22 @@ def spibb(
     bounds: KL = KL(),  # noqa: B008  (frozen)
     behaviour: ArrayLike | None = None,
 ) -> Learnt:
-    """Safe policy improvement with baseline bootstrapping (Laroche et al. 2019, Pi_b-SPIBB), and its certified value.
+    """Safe policy improvement with baseline bootstrapping (Laroche et al. 2019, Pi_b-SPIBB), and
+    its certified value.
 
-    Where a pair was seen fewer than `n_wedge` times the policy plays what the log played (or `behaviour`, if you know
-    it); the remaining probability of each state goes to the action that is best by the observed frequencies. The
-    guarantee of the SPIBB paper limits the loss against the logged policy and needs a far larger n_wedge. What is
-    certified here is the value of the policy, by KL.
+    Where a pair was seen fewer than `n_wedge` times the policy plays what the log played (or
+    `behaviour`, if you know it); the remaining probability of each state goes to the action that is
+    best by the observed frequencies. The guarantee of the SPIBB paper limits the loss against the
+    logged policy and needs a far larger n_wedge. What is certified here is the value of the policy,
+    by KL.
     """
     require_log(counts, problem)
     least = require_integer("n_wedge", n_wedge, 1, InvalidSetting)
-    pi_b = cloned(counts, problem) if behaviour is None else check_policy(behaviour, problem, "behaviour")
+    pi_b = (
+        cloned(counts, problem)
+        if behaviour is None
+        else check_policy(behaviour, problem, "behaviour")
+    )
     pi = improved(counts, problem, pi_b, least)
     return certify(pi, counts, problem, delta, bounds, f"SPIBB (n_wedge = {least})")
 
@@ -149,16 +178,24 @@ def _evidence(
 ) -> tuple["kernels.Evidence", float]:
     """Return the confidence balls of all pairs, up to date, and the checked delta."""
     if not isinstance(problem, Problem):
-        raise InvalidSetting(f"problem is a {type(problem).__name__}, expected a Problem, such as log.problem().")
+        raise InvalidSetting(
+            f"problem is a {type(problem).__name__}, expected a Problem, such as log.problem()."
+        )
     if type(bounds) is not KL:
-        raise InvalidSetting(f"bounds is {bounds!r}, expected sf.KL(): the paper's bounds do not cover logged data.")
+        raise InvalidSetting(
+            f"bounds is {bounds!r}, expected sf.KL(): the paper's bounds do not cover logged data."
+        )
     require_log(counts, problem)
     if counts.pooled:
         require_stationary(problem)
     level = require_delta(delta)
-    rows = [np.ones((1, 1)) if problem.start is None else problem.start] + ([] if pi is None else [pi])
+    rows = [np.ones((1, 1)) if problem.start is None else problem.start] + (
+        [] if pi is None else [pi]
+    )
     row_sum_error = max(float(np.abs(row.sum(axis=-1) - 1.0).max()) for row in rows)
-    evidence = bounds.evidence(problem, counts, level / _more(counts, problem), margin(problem.H, row_sum_error))
+    evidence = bounds.evidence(
+        problem, counts, level / _more(counts, problem), margin(problem.H, row_sum_error)
+    )
     kernels.refresh_all(evidence)
     if _leaves_room(counts, problem):
         assert isinstance(evidence, kernels.Balls | kernels.SparseBalls)
@@ -169,27 +206,33 @@ def _evidence(
 def _leaves_room(counts: Counts, problem: Problem) -> bool:
     """Are these counts of a log whose states were not declared?
 
-    Its first visits are then taken off. Whether other counts are of episodes that came after the list of states, or of
-    the very log that the list was read from, cannot be told: they are refused.
+    Its first visits are then taken off. Whether other counts are of episodes that came after the
+    list of states, or of the very log that the list was read from, cannot be told: they are
+    refused.
     """
     if problem.unseen_state is None or not counts.episodes:
         return False
     if counts.origin is not None and counts.origin.first_visits == TAKEN_OFF:
         return True
     raise InvalidCounts(
-        "The states of this problem were not declared, but the first visits of these counts are not taken off. Use "
-        "log.counts, or declare the states: count_log(..., states=[...]). Agents alone read live episodes here."
+        "The states of this problem were not declared, but the first visits of these counts are "
+        "not taken off. Use log.counts, or declare the states: count_log(..., states=[...]). "
+        "Agents alone read live episodes here."
     )
 
 
 def _more(counts: Counts, problem: Problem) -> int:
-    """Return by what the events are multiplied where the states are those that a log happens to show."""
+    """Return by what the events are multiplied where the states are those that a log happens to
+    show.
+    """
     return more_events(problem) if _leaves_room(counts, problem) else 1
 
 
 def _at_start(counts: Counts, problem: Problem, delta: float, bounds: KL, V: Floats) -> float:
     log_union = math.log(bounds.events(problem, counts.pooled) * _more(counts, problem) / delta)
-    return bounds.lower_at_start(problem, counts.n_start, V, log_union, _leaves_room(counts, problem))
+    return bounds.lower_at_start(
+        problem, counts.n_start, V, log_union, _leaves_room(counts, problem)
+    )
 
 
 def _learnt(
@@ -220,6 +263,8 @@ def _learnt(
     )
 
 
-def _lower_with(policy: Floats, counts: Counts, problem: Problem, delta: float, bounds: KL) -> float:
+def _lower_with(
+    policy: Floats, counts: Counts, problem: Problem, delta: float, bounds: KL
+) -> float:
     """Return the lower value of this policy by another problem, which may lack its last states."""
     return _lower_of(counts, problem, delta, bounds, np.ascontiguousarray(policy[:, : problem.S]))

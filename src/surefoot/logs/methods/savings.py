@@ -1,4 +1,6 @@
-"""What each declaration would save: the certified value of the same policy if one more thing were declared."""
+"""What each declaration would save: the certified value of the same policy if one more thing
+were declared.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -16,7 +18,13 @@ from surefoot.model.problem import Problem
 from surefoot.model.successors import Successors
 from surefoot.model.units import with_rescaled
 
-OF_STATES = {"r": (-2,), "r_next": (-3, -1), "unknown": (-2,), "support": (-3, -1), "start": (-1,)}  # their axes
+OF_STATES = {
+    "r": (-2,),
+    "r_next": (-3, -1),
+    "unknown": (-2,),
+    "support": (-3, -1),
+    "start": (-1,),
+}  # their axes
 
 
 class Saving(NamedTuple):
@@ -33,20 +41,30 @@ class Saving(NamedTuple):
         if self.lower is None:
             return f"- {self.what}: declared by {made}"
         then, present = map(at_least, (self.lower, now))
-        return f"- {self.what}: with {made} the certificate would be {then} instead of {present}{unit}"
+        return (
+            f"- {self.what}: with {made} the certificate would be {then} instead of {present}{unit}"
+        )
 
 
 def savings(
-    problem: Problem, counts: Counts, log: LogCounts, lower_with: Callable[[Counts, Problem], float], now: float
+    problem: Problem,
+    counts: Counts,
+    log: LogCounts,
+    lower_with: Callable[[Counts, Problem], float],
+    now: float,
 ) -> Iterator[Saving]:
-    """For each thing that this problem of the log does not know, what declaring it alone would certify.
+    """For each thing that this problem of the log does not know, what declaring it alone would
+    certify.
 
-    All values are rescaled. `lower_with` certifies the policy by other counts and another problem; if that has no
-    unseen state, nor has the policy. That nothing depends on the step is named only where it would certify more than
-    `now`: where steps differ, the certificate of the pooled counts is mostly lower.
+    All values are rescaled. `lower_with` certifies the policy by other counts and another problem;
+    if that has no unseen state, nor has the policy. That nothing depends on the step is named only
+    where it would certify more than `now`: where steps differ, the certificate of the pooled counts
+    is mostly lower.
     """
     if (problem.H, problem.S, problem.A) != (log.H, log.S, log.A):
-        raise InvalidSetting(f"{log} is not the log of {problem}. Give the log that the policy was learnt from.")
+        raise InvalidSetting(
+            f"{log} is not the log of {problem}. Give the log that the policy was learnt from."
+        )
     known, lower_with = problem.arguments(), _with_labels(lower_with)
     if problem.unseen_state is not None:
         yield Saving(
@@ -64,7 +82,12 @@ def savings(
         seen = log.problem(support=AS_LOGGED, stationary=problem.stationary).arguments()["support"]
         masked = with_rescaled({**known, "support": seen, "ended_state": log.absorbing_state})
         more = lower_with(counts, Problem(**masked))
-        yield Saving("which transitions are possible", f'problem(support="{AS_LOGGED}")', "--support as-logged", more)
+        yield Saving(
+            "which transitions are possible",
+            f'problem(support="{AS_LOGGED}")',
+            "--support as-logged",
+            more,
+        )
     steady = not (problem.stationary or _of_folds(counts, log)) and problem.H > 1
     one_mask = mask is None or rows_of(mask, problem.S * problem.A) == 1
     if steady and one_mask and (problem.unknown_rows is None or len(problem.unknown_rows) == 1):
@@ -73,10 +96,14 @@ def savings(
         steadily = Problem(**with_rescaled({**known, "stationary": True}))
         more = now if contradicted else lower_with(pooled, steadily)
         if more > now:
-            yield Saving("that nothing depends on the step", "problem(stationary=True)", "--stationary", more)
+            yield Saving(
+                "that nothing depends on the step", "problem(stationary=True)", "--stationary", more
+            )
 
 
-def _with_labels(lower_with: Callable[[Counts, Problem], float]) -> Callable[[Counts, Problem], float]:
+def _with_labels(
+    lower_with: Callable[[Counts, Problem], float],
+) -> Callable[[Counts, Problem], float]:
     """Certify for problems whose numbers stand for the same labels as those of the counts."""
 
     def lower(counts: Counts, problem: Problem) -> float:
@@ -92,7 +119,10 @@ def _of_folds(counts: Counts, log: LogCounts) -> bool:
 
 
 def _start(
-    known: dict[str, Any], counts: Counts, log: LogCounts, lower_with: Callable[[Counts, Problem], float]
+    known: dict[str, Any],
+    counts: Counts,
+    log: LogCounts,
+    lower_with: Callable[[Counts, Problem], float],
 ) -> Saving:
     seen = np.flatnonzero(log.starts)
     weights = log.starts / log.starts.sum()
@@ -100,12 +130,18 @@ def _start(
     if len(seen) == 1:
         label = log.codebook.state_label(int(seen[0]))
         return Saving("the start", f"problem(start={label!r})", f"--start {label}", more)
-    said = "problem(start=[...]), the probabilities of the first states (if they are as often as in the log),"
+    said = (
+        "problem(start=[...]), the probabilities of the first states (if they are as often as "
+        "in the log),"
+    )
     return Saving("the start", said, "", more)
 
 
 def _rewards(
-    known: dict[str, Any], counts: Counts, log: LogCounts, lower_with: Callable[[Counts, Problem], float]
+    known: dict[str, Any],
+    counts: Counts,
+    log: LogCounts,
+    lower_with: Callable[[Counts, Problem], float],
 ) -> Saving:
     for word in (AS_LOGGED, BY_NEXT_STATE):
         try:
@@ -116,7 +152,12 @@ def _rewards(
         more = lower_with(counts, Problem(**with_rescaled({**known, **given, "unknown": None})))
         python, option = f'problem(rewards="{word}")', f"--rewards {word.replace(' ', '-')}"
         return Saving("what each pair pays", python, option, more)
-    return Saving("what each pair pays, which varies in the log", "problem(rewards=table), a table of means", "", None)
+    return Saving(
+        "what each pair pays, which varies in the log",
+        "problem(rewards=table), a table of means",
+        "",
+        None,
+    )
 
 
 def _all_seen(problem: Problem) -> Problem:
@@ -136,7 +177,9 @@ def _all_seen(problem: Problem) -> Problem:
 
 
 def _without_unseen(counts: Counts, log: LogCounts) -> Counts:
-    """The same counts of the log for somebody who knows all states: as these are, pooled or of folds."""
+    """The same counts of the log for somebody who knows all states: as these are, pooled or of
+    folds.
+    """
     whole = log.with_all_states()
     if _of_folds(counts, log):
         return whole.fold_counts

@@ -28,54 +28,75 @@ PROVED = math.sqrt(0.5)  # Hoeffding, one-sided: V is a lower bound for this c a
 
 
 def vi_lcb(
-    folds: ArrayLike | Counts, problem: Problem, delta: float, c: float = 1.0, ties: str = "most-visited"
+    folds: ArrayLike | Counts,
+    problem: Problem,
+    delta: float,
+    c: float = 1.0,
+    ties: str = "most-visited",
 ) -> Learnt:
-    """Value iteration with lower confidence bounds, from folds: step h uses the episodes of fold h only.
+    """Value iteration with lower confidence bounds, from folds: step h uses the episodes of fold h
+    only.
 
         b_h(s,a) = c sqrt(H^2 iota / max(1, n_h(s,a))),        iota = log(HSA/delta)
         Q_h      = max(0, r_h + p_hat_h V_{h+1} - b_h),        p_hat = n(s,a,.) / max(1, n(s,a))
         pi_hat   = argmax_a Q_h,                               V_h = max_a Q_h
 
-    The paper leaves ties open. They are many: Q = 0 for every action that was seen too rarely. `ties="most-visited"`,
-    the default, takes the action that the log took most often, then the first; `ties="first"` takes the first index, as
-    argmax is mostly read. V and the certificate are the same; the policy is not (docs/logs.md has what that changes).
+    The paper leaves ties open. They are many: Q = 0 for every action that was seen too rarely.
+    `ties="most-visited"`, the default, takes the action that the log took most often, then the
+    first; `ties="first"` takes the first index, as argmax is mostly read. V and the certificate are
+    the same; the policy is not (docs/logs.md has what that changes).
 
-    Why V_1 <= V^{pi_hat} with probability at least 1 - delta. V_{h+1} comes from the folds after h, which are other
-    episodes: given the visits of (h,s,a), the next states are i.i.d. and V_{h+1} is a fixed function into [0, H]. By
-    Hoeffding P(p_hat V > P V + t) <= exp(-2 n t^2 / H^2), so t = H sqrt(iota / (2n)) fails for one of the HSA pairs
-    with probability at most delta, and any c >= 1/sqrt(2) makes b >= t. Then Q_h <= r + P V_{h+1}, and by induction
-    V_h <= V_h^{pi_hat}. The paper leaves c open; c = 1 is the default. A value below 1/sqrt(2) is NOT CERTIFIED.
+    Why V_1 <= V^{pi_hat} with probability at least 1 - delta. V_{h+1} comes from the folds after h,
+    which are other episodes: given the visits of (h,s,a), the next states are i.i.d. and V_{h+1} is
+    a fixed function into [0, H]. By Hoeffding P(p_hat V > P V + t) <= exp(-2 n t^2 / H^2), so t = H
+    sqrt(iota / (2n)) fails for one of the HSA pairs with probability at most delta, and any c >=
+    1/sqrt(2) makes b >= t. Then Q_h <= r + P V_{h+1}, and by induction V_h <= V_h^{pi_hat}. The
+    paper leaves c open; c = 1 is the default. A value below 1/sqrt(2) is NOT CERTIFIED.
 
-    Premises beside those of every certificate from a log: the episodes are i.i.d., from one behaviour policy that did
-    not change with what it saw, and neither their number nor their ids depend on how they went.
+    Premises beside those of every certificate from a log: the episodes are i.i.d., from one
+    behaviour policy that did not change with what it saw, and neither their number nor their ids
+    depend on how they went.
 
-    Rewards that do not vary may have been read from the same log: a pair that was not seen in its own fold has Q = 0
-    whatever its reward (b >= 1 there), so the episodes of other folds do not enter V_{h+1} through r.
+    Rewards that do not vary may have been read from the same log: a pair that was not seen in its
+    own fold has Q = 0 whatever its reward (b >= 1 there), so the episodes of other folds do not
+    enter V_{h+1} through r.
 
-    `folds` are n_sas (H, S, A, S), such as `count_log(...).folds`; where rewards are unknown, `fold_counts`, which has
-    their sums (then r + V is averaged, which lies in [0, H] as well). Where the problem allows only one next state
-    nothing is estimated: p_hat is that state and b = 0 (for known rewards). An unknown start has a confidence ball of
-    its own, and iota = log((HSA + 1)/delta).
+    `folds` are n_sas (H, S, A, S), such as `count_log(...).folds`; where rewards are unknown,
+    `fold_counts`, which has their sums (then r + V is averaged, which lies in [0, H] as well).
+    Where the problem allows only one next state nothing is estimated: p_hat is that state and b = 0
+    (for known rewards). An unknown start has a confidence ball of its own, and iota = log((HSA +
+    1)/delta).
     """
     if not isinstance(problem, Problem):
-        raise InvalidSetting(f"problem is a {type(problem).__name__}, expected a Problem, such as log.problem().")
+        raise InvalidSetting(
+            f"problem is a {type(problem).__name__}, expected a Problem, such as log.problem()."
+        )
     counts = folds if isinstance(folds, Counts) else Counts(folds, logged=True)
-    by_hand = not isinstance(folds, Counts)  # an array is of the problem that it is given with: so says the user
+    by_hand = not isinstance(
+        folds, Counts
+    )  # an array is of the problem that it is given with: so says the user
     if counts.pooled:
-        raise InvalidCounts("VI-LCB needs a fold of its own for each step, found counts pooled over steps.")
+        raise InvalidCounts(
+            "VI-LCB needs a fold of its own for each step, found counts pooled over steps."
+        )
     if problem.unknown_rows is not None and counts.x_sa is None and counts.total:
         raise InvalidCounts(
-            "Rewards of this problem are unknown, and an array holds no rewards. Give log.fold_counts instead."
+            "Rewards of this problem are unknown, and an array holds no rewards. Give "
+            "log.fold_counts instead."
         )
     if problem.start is None and not isinstance(folds, Counts) and counts.total:
         raise InvalidCounts(
-            "The start of this problem is unknown, and an array holds no first states. Give log.fold_counts instead."
+            "The start of this problem is unknown, and an array holds no first states. Give "
+            "log.fold_counts instead."
         )
-    require_log(counts.claimed_for(problem) if by_hand and isinstance(problem, Problem) else counts, problem)
+    require_log(
+        counts.claimed_for(problem) if by_hand and isinstance(problem, Problem) else counts, problem
+    )
     if counts.total > max(int(counts.n_start.sum()), 1) > 1:
         raise InvalidCounts(
-            f"These are counts of all steps of {int(counts.n_start.sum()):,} episodes. VI-LCB is proved for folds, in "
-            "which each episode is counted at one step only: give log.folds, or log.fold_counts."
+            f"These are counts of all steps of {int(counts.n_start.sum()):,} episodes. VI-LCB is "
+            "proved for folds, in which each episode is counted at one step only: give log.folds, "
+            "or log.fold_counts."
         )
     level = require_delta(delta)
     weight = require_number("c", c, "a number >= 0; 1 is proved")
@@ -129,19 +150,20 @@ def backward(
 def _events(problem: Problem) -> int:
     """Return how many bounds must hold together: one for each pair, and one for an unknown start.
 
-    Where the states are those that the log happens to show, they are more (see bounds/undeclared.py). V comes from
-    other folds and is 0 in a state that they do not hold, so it is fixed for this one, whatever appears in it.
+    Where the states are those that the log happens to show, they are more (see
+    bounds/undeclared.py). V comes from other folds and is 0 in a state that they do not hold, so it
+    is fixed for this one, whatever appears in it.
     """
     events = problem.H * problem.S * problem.A + (problem.start is None)
     return events if problem.unseen_state is None else events * more_events(problem)
 
 
 def _sure(problem: Problem, h: int) -> tuple[Bools, Ints]:
-    """Return for which pairs (S, A) nothing is estimated, because one next state alone is possible and the reward is
-    known; and that next state. There p_hat is sure, and b is 0.
+    """Return for which pairs (S, A) nothing is estimated, because one next state alone is possible
+    and the reward is known; and that next state. There p_hat is sure, and b is 0.
 
-    Known means before the log: rewards read from it would carry other folds into V. With such rewards only the
-    absorbing state is sure.
+    Known means before the log: rewards read from it would carry other folds into V. With such
+    rewards only the absorbing state is sure.
     """
     S, A, mask = problem.S, problem.A, problem.as_mask
     if mask is None:
@@ -149,14 +171,18 @@ def _sure(problem: Problem, h: int) -> tuple[Bools, Ints]:
     first = mask.first[h % rows_of(mask, S * A) * S * A :][: S * A + 1]
     sure = (np.diff(first) == 1).reshape(S, A) & ~problem.unknown_at(h)
     if problem.rewards_at_least:
-        sure &= np.arange(S)[:, None] == (-1 if problem.absorbing_state is None else problem.absorbing_state)
+        sure &= np.arange(S)[:, None] == (
+            -1 if problem.absorbing_state is None else problem.absorbing_state
+        )
     s_next = np.zeros((S, A), dtype=np.int64)
     s_next[sure] = mask.state[first[:-1].reshape(S, A)[sure]]
     return sure, s_next
 
 
 def most_visited_best(Q: Floats, n_sa: Ints) -> Ints:
-    """Return the best action of each state; among those within 1e-12 of it the most visited one, then the first."""
+    """Return the best action of each state; among those within 1e-12 of it the most visited one,
+    then the first.
+    """
     ties = Q.max(axis=1, keepdims=True) - TIE <= Q
     return np.asarray(np.where(ties, n_sa, -1).argmax(axis=1))
 
@@ -175,9 +201,15 @@ def at_start(counts: Counts, problem: Problem, delta: float, V: Floats) -> float
 
 
 def _binding(counts: Counts, problem: Problem, policy: Floats, b: Floats) -> tuple[Binding, ...]:
-    """Return the pairs whose b costs most, by how often the policy visits them in the estimated world."""
+    """Return the pairs whose b costs most, by how often the policy visits them in the estimated
+    world.
+    """
     H, S, A = problem.H, problem.S, problem.A
-    reach = np.asarray(problem.start) if problem.start is not None else counts.n_start / max(1, counts.n_start.sum())
+    reach = (
+        np.asarray(problem.start)
+        if problem.start is not None
+        else counts.n_start / max(1, counts.n_start.sum())
+    )
     costs = np.zeros((H, S, A))
     for h, there in enumerate(Frequencies.of(counts.transitions)):
         taken = reach[:, None] * policy[h]

@@ -1,8 +1,10 @@
-"""What the paper says must come out: each claim judged by code from the results, with the numbers that decide it.
+"""What the paper says must come out: each claim judged by code from the results, with the numbers
+that decide it.
 
-A claim holds when it holds in every scenario it speaks of. Agents are compared trial by trial: trial i of all cells
-draws from the same seed. What the results cannot tell, because trials or agents are missing, is not judged. The claims
-themselves, a sentence each, are in spec/claims.py; those of the theorems are judged in theory.py.
+A claim holds when it holds in every scenario it speaks of. Agents are compared trial by trial:
+trial i of all cells draws from the same seed. What the results cannot tell, because trials or
+agents are missing, is not judged. The claims themselves, a sentence each, are in spec/claims.py;
+those of the theorems are judged in theory.py.
 """
 
 import math
@@ -65,7 +67,9 @@ from surefoot.studies.spec.claims import CLAIMS, SOURCES
 from surefoot.studies.spec.study import AgentSpec, Scenario
 
 VERDICTS = {True: "holds", False: "does not hold", None: "cannot be judged"}
-FAR = 0.9  # of the gap between baseline and optimum, median over trials: who closed that much has risen to the optimum
+# of the gap between baseline and optimum, median over trials: who closed that much has risen to the
+# optimum
+FAR = 0.9
 
 
 class Verdict(NamedTuple):
@@ -100,7 +104,9 @@ def judge(results: Results) -> list[Verdict]:
 
 
 def tallies(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return how many claims of the paper, of its drafts and of ours hold, do not, and cannot be judged."""
+    """Return how many claims of the paper, of its drafts and of ours hold, do not, and cannot be
+    judged.
+    """
     return [
         f"{words}: {_tally([one.holds for one in verdicts if one.source == source])}"
         for source, words in SOURCES.items()
@@ -150,24 +156,31 @@ def _together(results: Results, found: Sequence[Found]) -> tuple[bool | None, st
     return True, numbers
 
 
-# -- the promise ------------------------------------------------------------------------------------------------------
+# -- the promise -----------------------------------------------------------------------------------
 
 
 @judges("promise")
 def _promise(results: Results) -> Iterator[Found]:
-    """Judge every agent that promises. That there is no violation means little where nobody left the baseline."""
+    """Judge every agent that promises. That there is no violation means little where nobody left
+    the baseline.
+    """
     for agent in results.study.agents:
-        mine = [trial for scenario in results.study.scenarios for trial in results.of(scenario.id, agent.id)]
+        mine = [
+            trial
+            for scenario in results.study.scenarios
+            for trial in results.of(scenario.id, agent.id)
+        ]
         found = _kept(agent, mine, len(results.study.scenarios) > 1)
         if found is not None:
             yield found
 
 
 def _kept(agent: AgentSpec, everyone: Trials, several: bool) -> Found | None:
-    """Return whether an agent kept its promise; None where its trials cannot tell. `several`: of several scenarios?
+    """Return whether an agent kept its promise; None where its trials cannot tell. `several`: of
+    several scenarios?
 
-    Trial i of all scenarios has the same seed, so its runs are not independent: trials are counted, not runs, and one
-    in which any scenario breaks the promise is broken.
+    Trial i of all scenarios has the same seed, so its runs are not independent: trials are counted,
+    not runs, and one in which any scenario breaks the promise is broken.
     """
     promised = list(filter(is_promised, everyone))
     broken = list(filter(breaks_promise, everyone))
@@ -185,7 +198,10 @@ def _kept(agent: AgentSpec, everyone: Trials, several: bool) -> Found | None:
     if several:
         where = " in 1 scenario" if scenarios == 1 else f" in {scenarios} scenarios"
     what = "broke the sum's floor" if agent.agent in IN_SUM else "fell below the floor"
-    numbers = f"{label_of(everyone)}: {count_in_words(k, n, 'trial')}{where}{who} {what} ({bound_in_words(k, n)})"
+    numbers = (
+        f"{label_of(everyone)}: {count_in_words(k, n, 'trial')}{where}{who} {what} "
+        f"({bound_in_words(k, n)})"
+    )
     if len(left) < len(promised):
         numbers += f", {runs_in_words(len(promised) - len(left))} never left it"
     if false:
@@ -203,14 +219,18 @@ def _optimist_violates(results: Results) -> Iterator[Found]:
         yield Found(all(column(trials, "violations")), numbers, trials)
 
 
-# -- the shape of learning --------------------------------------------------------------------------------------------
+# -- the shape of learning -------------------------------------------------------------------------
 
 
 @judges("flat-then-rise")
 def _flat_then_rise(results: Results) -> Iterator[Found]:
     for scenario, label, trials, _ in cells_of(results, MIXERS):
         start, ends, best = (mean(trials, of) for of in ("baseline", at_the_end, "optimum"))
-        numbers = f"{scenario.heading}, {label}: {start:.4g} at first, {ends:.4g} at the end, V* = {best:.4g}"
+        numbers = (
+            f"{scenario.heading}, {label}: {start:.4g} at first, {ends:.4g} at the end, V* "
+            f"= "
+            f"{best:.4g}"
+        )
         down = count(trials, lambda trial: at_the_end(trial) <= trial.baseline)
         closed = median(trials, share_of_gap_closed)
         if down:
@@ -218,12 +238,16 @@ def _flat_then_rise(results: Results) -> Iterator[Found]:
         elif closed < FAR:
             numbers += f" ({100 * closed:.0f} % of the way)"
         # It stays there for its first bin at least.
-        stays = all(is_flat(trial) and left_at(trial) >= trial.curve_episodes[0] for trial in trials)
+        stays = all(
+            is_flat(trial) and left_at(trial) >= trial.curve_episodes[0] for trial in trials
+        )
         yield Found(stays and not down and closed >= FAR, numbers + _dip(trials), trials)
 
 
 def _dip(trials: Trials) -> str:
-    """Return where the mean return is below the baseline's, above or below the floor: what a rise leaves unsaid."""
+    """Return where the mean return is below the baseline's, above or below the floor: what a
+    rise leaves unsaid.
+    """
     returns = np.mean(column(trials, in_hundredths), axis=0)
     below = is_lower(returns, mean(trials, "baseline"))
     if not below.any():
@@ -233,7 +257,9 @@ def _dip(trials: Trials) -> str:
 
 
 def _epsmix_and_stepmix(results: Results) -> Iterator[tuple[str, Trials, Trials]]:
-    """Yield the trials of EpsMix and of StepMix with the same bounds and counts, in each scenario."""
+    """Yield the trials of EpsMix and of StepMix with the same bounds and counts, in each
+    scenario.
+    """
     for scenario in results.study.scenarios:
         for one, other in product(results.study.agents, repeat=2):
             step, eps = results.of(scenario.id, one.id), results.of(scenario.id, other.id)
@@ -244,11 +270,14 @@ def _epsmix_and_stepmix(results: Results) -> Iterator[tuple[str, Trials, Trials]
 
 @judges("epsmix-faster")
 def _epsmix_faster(results: Results) -> Iterator[Found]:
-    """Judge the paper's sentence as it is worded: convergence, by regret and by the first optimistic episode."""
+    """Judge the paper's sentence as it is worded: convergence, by regret and by the first
+    optimistic episode.
+    """
     for where, eps, step in _epsmix_and_stepmix(results):
         numbers = (
-            f"{label_of(eps)} and {label_of(step)}, {where}: regret {medians(eps, step, 'regret')}, "
-            f"optimistic at {medians(eps, step, optimistic_at)}{but_in(eps, step, optimistic_at)}"
+            f"{label_of(eps)} and {label_of(step)}, {where}: regret "
+            f"{medians(eps, step, 'regret')}, optimistic at "
+            f"{medians(eps, step, optimistic_at)}{but_in(eps, step, optimistic_at)}"
         )
         faster = later(eps, step, optimistic_at) and more_of(eps, step, "regret")
         yield judged(faster, numbers, (*eps, *step))
@@ -257,13 +286,18 @@ def _epsmix_faster(results: Results) -> Iterator[Found]:
 @judges("epsmix-sooner")
 def _epsmix_sooner(results: Results) -> Iterator[Found]:
     for where, eps, step in _epsmix_and_stepmix(results):
-        off = f"{label_of(eps)} {off_at(eps)}, {label_of(step)} {off_at(step)}{but_in(eps, step, left_at)}"
+        off = (
+            f"{label_of(eps)} {off_at(eps)}, {label_of(step)} "
+            f"{off_at(step)}{but_in(eps, step, left_at)}"
+        )
         yield Found(later(eps, step, left_at), f"{where}: {off}", (*eps, *step))
 
 
-# -- scenarios compared with each other, agent by agent ---------------------------------------------------------------
+# -- scenarios compared with each other, agent by agent --------------------------------------------
 
-Compared = tuple[Trials, Trials, str]  # an agent in two scenarios, in runs of the same length; and both in words
+Compared = tuple[
+    Trials, Trials, str
+]  # an agent in two scenarios, in runs of the same length; and both in words
 
 
 def _compared(results: Results, easier: Scenario, harder: Scenario) -> Iterator[Compared]:
@@ -275,7 +309,9 @@ def _compared(results: Results, easier: Scenario, harder: Scenario) -> Iterator[
 
 
 def _delayed(easier: Trials, harder: Trials, heading: str) -> Found:
-    """Judge whether an agent leaves the baseline later, with more regret, in the harder scenario."""
+    """Judge whether an agent leaves the baseline later, with more regret, in the harder
+    scenario.
+    """
     off = f"off the baseline at {medians(easier, harder, left_at)}{but_in(easier, harder, left_at)}"
     delayed = later(easier, harder, left_at) and more_of(easier, harder, "regret")
     numbers = f"{heading}: {off}, regret {medians(easier, harder, 'regret')}"
@@ -292,7 +328,9 @@ def _higher_floor_delays(results: Results) -> Iterator[Found]:
 
 
 def _eta_of(scenario: Scenario) -> float | None:
-    """Return eta of the Boltzmann policy that is the baseline; None of another one, and of a log."""
+    """Return eta of the Boltzmann policy that is the baseline; None of another one, and of a
+    log.
+    """
     known = scenario.log is None and isinstance(scenario.baseline, tuple)
     return float(scenario.baseline[1]) if known else None
 
@@ -301,7 +339,10 @@ def _by_baseline(results: Results) -> Iterator[Compared]:
     """Yield scenarios that differ only in their baseline, the better one first."""
     for better, worse in product(results.study.scenarios, repeat=2):
         etas = _eta_of(better), _eta_of(worse)
-        same = like(better, {"baseline": ""}) == like(worse, {"baseline": ""}) and better.floor == worse.floor
+        same = (
+            like(better, {"baseline": ""}) == like(worse, {"baseline": ""})
+            and better.floor == worse.floor
+        )
         if same and etas[0] is not None and etas[1] is not None and etas[0] > etas[1]:
             yield from _compared(results, better, worse)
 
@@ -313,9 +354,13 @@ def _better_baseline_helps(results: Results) -> Iterator[Found]:
 
 @judges("better-baseline-throughout")
 def _better_baseline_throughout(results: Results) -> Iterator[Found]:
-    """Judge every hundredth of the episodes. Where it is lower, chance is excluded at 95 % for all of them together."""
+    """Judge every hundredth of the episodes. Where it is lower, chance is excluded at 95 % for
+    all of them together.
+    """
     for better, worse, heading in _by_baseline(results):
-        ones, others = (column(side, in_hundredths) for side in zip(*common(better, worse), strict=True))
+        ones, others = (
+            column(side, in_hundredths) for side in zip(*common(better, worse), strict=True)
+        )
         less = np.mean(others, axis=0) - np.mean(ones, axis=0)
         lower = is_lower(np.mean(ones, axis=0), np.mean(others, axis=0))
         by = f", by at most {less.max():.2g}" if lower.any() else ""
@@ -337,19 +382,27 @@ def _tighter_floor_delays(results: Results) -> Iterator[Found]:
         of, share = scenario.floor  # type: ignore[misc, str-unpack]
         return float(share) if of == "of_baseline" else -float(share)
 
-    shares = sorted((one for one in results.study.scenarios if isinstance(one.floor, tuple)), key=tightness)
+    shares = sorted(
+        (one for one in results.study.scenarios if isinstance(one.floor, tuple)), key=tightness
+    )
     for looser in shares:
-        tighter = [one for one in shares if kind(one) == kind(looser) and tightness(one) > tightness(looser)]
+        tighter = [
+            one
+            for one in shares
+            if kind(one) == kind(looser) and tightness(one) > tightness(looser)
+        ]
         if tighter:
             yield from (_delayed(*pair) for pair in _compared(results, looser, tighter[0]))
 
 
-# -- rivals -----------------------------------------------------------------------------------------------------------
+# -- rivals ----------------------------------------------------------------------------------------
 
 
 @judges("dope-leaves-first")
 def _dope_leaves_first(results: Results) -> Iterator[Found]:
-    for (_, label, dope, _), (_, other, trials, _) in in_one_scenario(results, ("dope",), (*MIXERS, "optpess-lp")):
+    for (_, label, dope, _), (_, other, trials, _) in in_one_scenario(
+        results, ("dope",), (*MIXERS, "optpess-lp")
+    ):
         numbers = f"{label} at {middle(dope, left_at)}, {other} {off_at(trials)}"
         yield Found(later(dope, trials, left_at), numbers, (*dope, *trials))
 
@@ -358,7 +411,8 @@ def _dope_leaves_first(results: Results) -> Iterator[Found]:
 def _dope_regrets_more(results: Results) -> Iterator[Found]:
     for (_, label, dope, _), (_, other, trials, _) in in_one_scenario(results, ("dope",), MIXERS):
         if trials[0].episodes != dope[0].episodes or math.isinf(median(trials, left_at)):
-            continue  # of runs of different lengths, or too short to leave the baseline, regret says nothing
+            # of runs of different lengths, or too short to leave the baseline, regret says nothing
+            continue
         numbers = f"{label} {middle(dope, 'regret')}, {other} {middle(trials, 'regret')}"
         yield judged(more_of(trials, dope, "regret"), numbers, (*dope, *trials))
 
@@ -368,19 +422,25 @@ def _optpess_stays(results: Results) -> Iterator[Found]:
     for scenario, label, trials, _ in cells_of(results, ("optpess-lp",)):
         left = sum(trial.off_baseline is not None for trial in trials)
         # That it stays shows nothing where nobody leaves.
-        here = (trial for agent in results.study.agents for trial in results.of(scenario.id, agent.id))
+        here = (
+            trial for agent in results.study.agents for trial in results.of(scenario.id, agent.id)
+        )
         if any(trial.off_baseline is not None for trial in here):
             yield Found(
-                left == 0, f"{scenario.heading}: {label} left it in {left} of {runs_in_words(len(trials))}", trials
+                left == 0,
+                f"{scenario.heading}: {label} left it in {left} of {runs_in_words(len(trials))}",
+                trials,
             )
 
 
-# -- the drafts -------------------------------------------------------------------------------------------------------
+# -- the drafts ------------------------------------------------------------------------------------
 
 
 @judges("finite-mixtures")
 def _finite_mixtures(results: Results) -> Iterator[Found]:
-    """Judge how the episodes with h0 > 0 grow from 3K/4 to K, in the run in which most are added."""
+    """Judge how the episodes with h0 > 0 grow from 3K/4 to K, in the run in which most are
+    added.
+    """
     for scenario, label, trials, _ in cells_of(results, ("stepmix",)):
         grown = [_late_mixtures(trial) for trial in trials]
         before, added, allowed = max(grown, key=lambda one: one[1])
@@ -388,15 +448,16 @@ def _finite_mixtures(results: Results) -> Iterator[Found]:
         spent = ", ".join(f"h0 = {h}: {number(float(episodes))}" for h, episodes in enumerate(by_h))
         by = f"{100 * added / before:.2g} %" if before else "from none"
         numbers = (
-            f"{scenario.heading}, {label}: {spent} episodes; {number(added)} with h0 > 0 in the last quarter "
-            f"({by}), in which log^2(K+1) grows by {100 * allowed:.2g} %"
+            f"{scenario.heading}, {label}: {spent} episodes; {number(added)} with h0 > 0 in the "
+            f"last quarter ({by}), in which log^2(K+1) grows by {100 * allowed:.2g} %"
         )
         yield Found(all(late <= most * early for early, late, most in grown), numbers, trials)
 
 
 def _late_mixtures(trial: Trial) -> tuple[int, int, float]:
-    """Return the episodes with h0 > 0 before the last quarter of a run and in it, by whole bins, and by what part they
-    may grow."""
+    """Return the episodes with h0 > 0 before the last quarter of a run and in it, by whole bins,
+    and by what part they may grow.
+    """
     late = trial.curve_episode >= 0.75 * trial.episodes
     mixed = trial.curve_by_h[:, 1:].sum(axis=1)
     k = int(trial.curve_episodes[~late].sum())
@@ -416,14 +477,21 @@ def _mixing_leaves_sooner(results: Results) -> Iterator[Found]:
         yield Found(later(trials, without, left_at), numbers, (*trials, *without))
 
 
-# -- logs -------------------------------------------------------------------------------------------------------------
+# -- logs ------------------------------------------------------------------------------------------
 
 
 def _by_log(results: Results) -> Iterator[list[tuple[Scenario, int]]]:
-    """Yield the scenarios that differ only in the length of the log, with that length, from short to long."""
-    with_log = [(scenario, scenario.log) for scenario in results.study.scenarios if scenario.log is not None]
+    """Yield the scenarios that differ only in the length of the log, with that length, from
+    short to long.
+    """
+    with_log = [
+        (scenario, scenario.log) for scenario in results.study.scenarios if scenario.log is not None
+    ]
     families = grouped(
-        (repr((scenario.floor, like(scenario, {"log": replace(log, episodes=0)}))), (scenario, log.episodes))
+        (
+            repr((scenario.floor, like(scenario, {"log": replace(log, episodes=0)}))),
+            (scenario, log.episodes),
+        )
         for scenario, log in with_log
     )
     for family in families.values():
@@ -433,7 +501,9 @@ def _by_log(results: Results) -> Iterator[list[tuple[Scenario, int]]]:
 @judges("more-trajectories-help")
 def _more_trajectories_help(results: Results) -> Iterator[Found]:
     """Compare each log with the next longer one."""
-    pairs = [pair for family in _by_log(results) for pair in pairwise(family) if pair[0][1] < pair[1][1]]
+    pairs = [
+        pair for family in _by_log(results) for pair in pairwise(family) if pair[0][1] < pair[1][1]
+    ]
     for ((less, _), (more, _)), agent in product(pairs, results.study.agents):
         one, other = results.of(less.id, agent.id), results.of(more.id, agent.id)
         if agent.agent not in MIXERS or not common(one, other):
@@ -456,7 +526,10 @@ def _log_is_enough(results: Results) -> Iterator[Found]:
         wrote = trials[0].log_behaviour
         if wrote is not None:
             worst = min(column(trials, "baseline"))
-            numbers = f"{scenario.heading}, {label}: learnt {worst:.4f} at the least, the log's own policy {wrote:.4f}"
+            numbers = (
+                f"{scenario.heading}, {label}: learnt {worst:.4f} at the least, the log's "
+                f"own policy {wrote:.4f}"
+            )
             holds = not any(map(premise_is_false, trials)) and worst >= wrote
             yield Found(holds, numbers, ())  # of what is learnt before the first episode
 
@@ -471,21 +544,27 @@ def _fewer_violations(results: Results) -> Iterator[Found]:
             continue
         below = [count(trials, "violations") / len(trials) for _, trials in there]
         shares = ", ".join(
-            f"{scenario.heading}: {count(trials, 'violations')} of {len(trials)}" for scenario, trials in there
+            f"{scenario.heading}: {count(trials, 'violations')} of {len(trials)}"
+            for scenario, trials in there
         )
         falls = all(later <= earlier for earlier, later in pairwise(below)) and below[-1] < below[0]
         numbers = f"{label_of(there[0][1])}, runs below the floor: {shares}"
         yield Found(falls, numbers, [trial for _, trials in there for trial in trials])
 
 
-# -- ours -------------------------------------------------------------------------------------------------------------
+# -- ours ------------------------------------------------------------------------------------------
 
 
 @judges("sharp-leaves-sooner")
 def _sharp_leaves_sooner(results: Results) -> Iterator[Found]:
-    for scenario, (sharp, printed) in product(results.study.scenarios, product(results.study.agents, repeat=2)):
+    for scenario, (sharp, printed) in product(
+        results.study.scenarios, product(results.study.agents, repeat=2)
+    ):
         mine, its = results.of(scenario.id, sharp.id), results.of(scenario.id, printed.id)
-        alike = (sharp.agent, method_of(sharp)._replace(bounds="paper")) == (printed.agent, method_of(printed))
+        alike = (sharp.agent, method_of(sharp)._replace(bounds="paper")) == (
+            printed.agent,
+            method_of(printed),
+        )
         compared = sharp.bounds == "kl" and sharp.agent in MIXERS and alike and common(mine, its)
         if compared and not any(map(is_uncertified, (*mine, *its))):
             numbers = f"{scenario.heading}, {label_of(mine)} {_how_much_sooner(mine, its)}"
@@ -493,7 +572,8 @@ def _sharp_leaves_sooner(results: Results) -> Iterator[Found]:
 
 
 def _how_much_sooner(mine: Trials, its: Trials) -> str:
-    """Return both moments, and how many times sooner one is. Of the first episode, which is 0, there is no such number.
+    """Return both moments, and how many times sooner one is. Of the first episode, which is 0,
+    there is no such number.
 
     It is rounded down to two digits: plans in blocks leave no more of a moment.
     """
@@ -509,4 +589,7 @@ def _how_much_sooner(mine: Trials, its: Trials) -> str:
 
 
 if CLAIMS.keys() != JUDGES.keys():
-    raise ValueError(f"No function judges {', '.join(sorted(CLAIMS.keys() - JUDGES.keys()))}: add one, with @judges.")
+    raise ValueError(
+        f"No function judges {', '.join(sorted(CLAIMS.keys() - JUDGES.keys()))}: add one, with "
+        "@judges."
+    )

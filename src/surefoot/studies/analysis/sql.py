@@ -1,8 +1,8 @@
-"""Results queried in SQL. Tables: `summary`, one row per cell; `trials`, one per trial; `curves`, one per bin of
-episodes; `traces`, one per checkpoint.
+"""Results queried in SQL. Tables: `summary`, one row per cell; `trials`, one per trial; `curves`,
+one per bin of episodes; `traces`, one per checkpoint.
 
-DuckDB reads the Parquet files where they are. The summary comes from Python: it is the one that is printed. A query can
-only read: files of others, and the network, are out of its reach.
+DuckDB reads the Parquet files where they are. The summary comes from Python: it is the one that is
+printed. A query can only read: files of others, and the network, are out of its reach.
 """
 
 import json
@@ -31,7 +31,11 @@ from surefoot.studies.run.store import (
 if TYPE_CHECKING:
     import duckdb
 
-FORMATS = {".parquet": "FORMAT PARQUET", ".csv": "FORMAT CSV, HEADER", ".json": "FORMAT JSON, ARRAY true"}
+FORMATS = {
+    ".parquet": "FORMAT PARQUET",
+    ".csv": "FORMAT CSV, HEADER",
+    ".json": "FORMAT JSON, ARRAY true",
+}
 MOST_ROWS, WIDEST = 200, 10_000
 KEYS = ("study", "scenario", "agent", "label", "trial")
 PLAIN = tuple(name for name, kind in TRIAL_COLUMNS.items() if not kind.endswith("[]"))
@@ -40,8 +44,12 @@ TRACES = ("episode", "lower", "upper", "rho", "h")
 
 
 @contextmanager
-def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duckdb.DuckDBPyConnection]":
-    """Open a connection in which the results are tables, and which can write at most this one file."""
+def tables(
+    folders: Sequence[Path], target: Path | None = None
+) -> "Iterator[duckdb.DuckDBPyConnection]":
+    """Open a connection in which the results are tables, and which can write at most this one
+    file.
+    """
     import duckdb
 
     everything = [read_results(folder) for folder in folders]
@@ -54,7 +62,11 @@ def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duc
     if not places:
         raise InvalidFile(f"{folders[0]} holds no finished trial yet. Run the study first.")
     rows = [
-        {"study": results.study.name, **row, "promises": json.dumps(row["promises"], ensure_ascii=False)}
+        {
+            "study": results.study.name,
+            **row,
+            "promises": json.dumps(row["promises"], ensure_ascii=False),
+        }
         for results in everything
         for row in summary.summary(results)
         if row["trials"]
@@ -63,7 +75,8 @@ def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duc
     try:
         with quiet_connection() as con:
             con.execute(
-                f"CREATE TABLE everything AS SELECT * FROM read_parquet({listed(places)}, {READING}, filename = true)"
+                f"CREATE TABLE everything AS SELECT * FROM read_parquet({listed(places)}, "
+                f"{READING}, filename = true)"
             )
             if target is not None:
                 con.execute(f"SET allowed_paths = [{quote_text(target)}]")
@@ -71,31 +84,45 @@ def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duc
             con.execute("SET lock_configuration = true")
             plain = ", ".join((*PLAIN, "by_h", *PROMISE_COLUMNS))
             con.execute(f"CREATE VIEW trials AS SELECT {plain} FROM everything")
-            for table, prefix, columns in (("curves", "curve", CURVES), ("traces", "trace", TRACES)):
+            for table, prefix, columns in (
+                ("curves", "curve", CURVES),
+                ("traces", "trace", TRACES),
+            ):
                 lists = ", ".join(f"unnest({prefix}_{name}) AS {name}" for name in columns)
                 con.execute(f"CREATE VIEW {table} AS SELECT {keys}, {lists} FROM everything")
             _fill(con, "summaries", {"study": "VARCHAR", **summary.COLUMNS}, rows)
-            con.execute("CREATE VIEW summary AS SELECT * FROM summaries ORDER BY study, scenario, agent")
+            con.execute(
+                "CREATE VIEW summary AS SELECT * FROM summaries ORDER BY study, scenario, agent"
+            )
             yield con
     except duckdb.Error as reason:
         raise InvalidSetting(
-            f"{str(reason).splitlines()[0].rstrip('.')}. The tables are trials, curves, traces and summary; "
+            f"{str(reason).splitlines()[0].rstrip('.')}. The tables are trials, curves, traces "
+            f"and summary; "
             '"DESCRIBE trials" lists columns.'
         ) from None
 
 
-def _fill(con: "duckdb.DuckDBPyConnection", table: str, columns: Mapping[str, str], rows: Sequence[Any]) -> None:
+def _fill(
+    con: "duckdb.DuckDBPyConnection", table: str, columns: Mapping[str, str], rows: Sequence[Any]
+) -> None:
     """Create a table of these columns, with their SQL types, from rows by column."""
-    con.execute(f"CREATE TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in columns.items())})")
+    con.execute(
+        f"CREATE TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in columns.items())})"
+    )
     values = ", ".join(f"unnest(?::{kind}[])" for kind in columns.values())
-    con.execute(f"INSERT INTO {table} SELECT {values}", [[row[name] for row in rows] for name in columns])
+    con.execute(
+        f"INSERT INTO {table} SELECT {values}", [[row[name] for row in rows] for name in columns]
+    )
 
 
 def answer(folders: Sequence[Path], sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Return the names of the columns and the rows that answer a query."""
     with tables(folders) as con:
         if not con.extract_statements(sql):
-            raise InvalidSetting('The question is empty. Write one, such as --sql "SELECT * FROM summary".')
+            raise InvalidSetting(
+                'The question is empty. Write one, such as --sql "SELECT * FROM summary".'
+            )
         found = con.execute(sql)
         names = [column[0] for column in found.description or []]
         return names, found.fetchall() if names else []
@@ -105,9 +132,15 @@ def save_answer(folders: Sequence[Path], sql: str, path: str | Path) -> Path:
     """Write the answer of a query to a file, completely or not at all, and return its path."""
     target = require_place(path)
     if target.suffix.lower() not in FORMATS:
-        raise InvalidFile(f"{target}: its ending says nothing about its kind. Expected one of {', '.join(FORMATS)}.")
+        raise InvalidFile(
+            f"{target}: its ending says nothing about its kind. Expected one of "
+            f"{', '.join(FORMATS)}."
+        )
     inside = [folder for folder in folders if target.absolute().is_relative_to(folder.absolute())]
-    if any(target.name == STUDY or target.absolute().is_relative_to((one / TRIALS).absolute()) for one in inside):
+    if any(
+        target.name == STUDY or target.absolute().is_relative_to((one / TRIALS).absolute())
+        for one in inside
+    ):
         raise InvalidFile(f"{target} is where the results themselves are. Choose another place.")
     with replacing(target) as partial, tables(folders, partial) as con:
         con.execute(f"CREATE TEMP TABLE answer AS {sql}")
@@ -129,7 +162,9 @@ def print_rows(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
     console = Console(width=WIDEST, soft_wrap=True)
     console.print(table)
     if len(rows) > MOST_ROWS:
-        console.print(f"... and {len(rows) - MOST_ROWS:,} more rows: --save FILE writes all of them.")
+        console.print(
+            f"... and {len(rows) - MOST_ROWS:,} more rows: --save FILE writes all of them."
+        )
 
 
 def _format_value(value: Any) -> str:

@@ -1,4 +1,6 @@
-"""Statistics of few trials: intervals for means, exact bounds for shares, and agents compared trial by trial."""
+"""Statistics of few trials: intervals for means, exact bounds for shares, and agents compared
+trial by trial.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,7 +17,9 @@ NOISE = 1e-6  # sums of rounding errors over all episodes stay below
 
 
 class Interval(NamedTuple):
-    """A mean over n trials and a confidence interval of the expectation; one trial has none: nan."""
+    """A mean over n trials and a confidence interval of the expectation; one trial has none:
+    nan.
+    """
 
     mean: float
     low: float
@@ -30,13 +34,17 @@ class Paired(NamedTuple):
     wins: int
     losses: int
     ties: int
-    p: float  # the exact sign test: the probability of so unequal wins and losses, or more, if neither is better
+    # the exact sign test: the probability of so unequal wins and losses, or more, if neither is
+    # better
+    p: float
 
 
 class PowerLaw(NamedTuple):
-    """y = factor x^exponent, fitted to n points, with a confidence interval of the exponent; two points have none: nan.
+    """y = factor x^exponent, fitted to n points, with a confidence interval of the exponent; two
+    points have none: nan.
 
-    The interval is that of a straight line through logarithms: it is wide where the points do not lie on one.
+    The interval is that of a straight line through logarithms: it is wide where the points do not
+    lie on one.
     """
 
     exponent: float
@@ -52,10 +60,15 @@ class PowerLaw(NamedTuple):
 
 
 def power_law(x: Sequence[float], y: Sequence[float], level: float = 0.95) -> PowerLaw:
-    """Fit y = factor x^exponent by ordinary least squares on logarithms, with Student's interval of the exponent."""
+    """Fit y = factor x^exponent by ordinary least squares on logarithms, with Student's interval
+    of the exponent.
+    """
     one, two = (as_floats(name, some, InvalidSetting) for name, some in (("x", x), ("y", y)))
     if one.shape != two.shape or one.ndim != 1 or len(np.unique(one)) < 2:
-        raise InvalidSetting(f"x has shape {one.shape} and y {two.shape}, expected points of at least two different x.")
+        raise InvalidSetting(
+            f"x has shape {one.shape} and y {two.shape}, expected points of at least two different "
+            "x."
+        )
     if not ((one > 0.0) & (two > 0.0)).all():
         raise InvalidSetting("x or y has numbers that are not above 0, which have no logarithm.")
     u, v, n = np.log(one), np.log(two), len(one)
@@ -65,7 +78,9 @@ def power_law(x: Sequence[float], y: Sequence[float], level: float = 0.95) -> Po
     half = math.nan
     if n > 2:
         left = float(((v - at_0 - exponent * u) ** 2).sum())
-        half = t_quantile(0.5 + 0.5 * _share("level", level), n - 2) * math.sqrt(left / (n - 2) / spread)
+        half = t_quantile(0.5 + 0.5 * _share("level", level), n - 2) * math.sqrt(
+            left / (n - 2) / spread
+        )
     return PowerLaw(exponent, exponent - half, exponent + half, math.exp(at_0), n)
 
 
@@ -77,7 +92,9 @@ def t_quantile(p: float, dof: int) -> float:
 
 
 def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
-    """Return the mean over trials with its t interval. One trial has none; equal values have one of width 0."""
+    """Return the mean over trials with its t interval. One trial has none; equal values have one
+    of width 0.
+    """
     given = as_floats("values", values, InvalidSetting)
     if given.ndim != 1:
         raise InvalidSetting(f"values has shape {given.shape}, expected one number per trial.")
@@ -87,16 +104,20 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
 
 
 def band(curves: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
-    """Return mean, low and high at every point of curves (trials, points): a t interval for each point by itself.
+    """Return mean, low and high at every point of curves (trials, points): a t interval for each
+    point by itself.
 
     nan where there is one trial only, and where a curve is nan.
     """
     given = as_floats("curves", curves, InvalidSetting)
     level = _share("level", level)
     if given.ndim != 2 or len(given) == 0:
-        raise InvalidSetting(f"curves has shape {given.shape}, expected (trials, points) with at least one trial.")
+        raise InvalidSetting(
+            f"curves has shape {given.shape}, expected (trials, points) with at least one trial."
+        )
     n = len(given)
-    # The mean of equal numbers can miss them by an ulp: then they are the mean, and nothing is in doubt.
+    # The mean of equal numbers can miss them by an ulp: then they are the mean, and nothing is in
+    # doubt.
     equal = (given == given[0]).all(axis=0)
     mean = np.where(equal, given[0], given.mean(axis=0))
     if n == 1:
@@ -120,7 +141,9 @@ def binomial_bounds(k: int, n: int, level: float = 0.95) -> tuple[float, float]:
 
 
 def at_most(k: int, n: int, level: float = 0.95) -> float:
-    """Return the exact one-sided upper bound of a share of which k of n were seen. 0 of 10 gives 0.2589."""
+    """Return the exact one-sided upper bound of a share of which k of n were seen. 0 of 10 gives
+    0.2589.
+    """
     k, n = _of(k, n)
     level = _share("level", level)
     return 1.0 if k == n else _beta_quantile(level, k + 1, n - k)
@@ -146,19 +169,26 @@ def bound_in_words(k: int, n: int) -> str:
 def paired(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> Paired:
     """Return by how much the first is larger, trial by trial, and how often it is smaller (a win).
 
-    Trials of the same number have the same random numbers, so their difference says more than two means would.
+    Trials of the same number have the same random numbers, so their difference says more than two
+    means would.
     """
     from scipy.special import bdtr
 
-    one, two = (as_floats(name, some, InvalidSetting) for name, some in (("first", first), ("second", second)))
+    one, two = (
+        as_floats(name, some, InvalidSetting)
+        for name, some in (("first", first), ("second", second))
+    )
     if one.shape != two.shape or one.ndim != 1 or len(one) == 0:
         raise InvalidSetting(
-            f"first has shape {one.shape} and second {two.shape}, expected one number per trial, of the same trials."
+            f"first has shape {one.shape} and second {two.shape}, expected one number per trial, "
+            "of the same trials."
         )
     difference = mean_interval((one - two).tolist(), level)
     wins, losses = int((one < two).sum()), int((one > two).sum())
     fewer, decided = min(wins, losses), wins + losses
-    p = 1.0 if wins == losses else min(1.0, 2.0 * float(bdtr(fewer, decided, 0.5)))  # both sides of a fair coin count
+    p = (
+        1.0 if wins == losses else min(1.0, 2.0 * float(bdtr(fewer, decided, 0.5)))
+    )  # both sides of a fair coin count
     return Paired(difference, wins, losses, len(one) - decided, p)
 
 
@@ -173,12 +203,15 @@ def span_in_words(known: Interval, show: Callable[[float], str]) -> str:
 
 
 def summarise_optional(values: Sequence[int | None]) -> tuple[float | None, int]:
-    """Return the median of when something happened, and in how many trials it never did (None: later than everything).
+    """Return the median of when something happened, and in how many trials it never did (None:
+    later than everything).
 
     The median is None where it lies among those; of two in the middle, both must have happened.
     """
     if not values:
-        raise InvalidSetting("values is empty, expected one entry per trial: a number, or None for never.")
+        raise InvalidSetting(
+            "values is empty, expected one entry per trial: a number, or None for never."
+        )
     happened = sorted(value for value in values if value is not None)
     low, high = (len(values) - 1) // 2, len(values) // 2
     median = 0.5 * (happened[low] + happened[high]) if high < len(happened) else None
@@ -208,7 +241,9 @@ def _share(name: str, value: float) -> float:
 
 
 def _percent(share: float) -> str:
-    """Return the share with two digits; near 1, with two digits of its distance to 1: 99.97 % is not 100 %."""
+    """Return the share with two digits; near 1, with two digits of its distance to 1: 99.97 % is
+    not 100 %.
+    """
     percent = 100.0 * (1.0 - share if share > 0.99 else share)
     digits = max(0, 1 - math.floor(math.log10(percent))) if percent > 0.0 else 0
     return f"{100.0 * share:.{digits}f} %"

@@ -26,7 +26,8 @@ Row = Mapping[str, Any]  # of the summary, by column
 Rows = Sequence[Row]
 
 
-# Every column of the summary with its SQL type: rows in Python, JSON and the SQL table `summary` are made from it.
+# Every column of the summary with its SQL type: rows in Python, JSON and the SQL table `summary`
+# are made from it.
 MOMENTS = ("off_baseline", "first_optimistic")
 COLUMNS = {
     "scenario": "VARCHAR",  # the scenario's id
@@ -68,7 +69,12 @@ COLUMNS = {
     **{
         f"{moment}{ending}": kind
         for moment in MOMENTS
-        for ending, kind in (("", "DOUBLE"), ("_earliest", "BIGINT"), ("_latest", "BIGINT"), ("_never", "BIGINT"))
+        for ending, kind in (
+            ("", "DOUBLE"),
+            ("_earliest", "BIGINT"),
+            ("_latest", "BIGINT"),
+            ("_never", "BIGINT"),
+        )
     },
 }
 MEANS: dict[str, Of] = {  # over trials
@@ -94,14 +100,19 @@ COUNTS: dict[str, Of] = {  # of trials
 
 
 def summary(results: Results) -> list[dict[str, Any]]:
-    """Return one row per cell, in the order of the study. A cell without trials has None for what only they can tell.
+    """Return one row per cell, in the order of the study. A cell without trials has None for what
+    only they can tell.
 
-    Returns and regret are in the world's units, means over trials; `low` and `high` are 95 % t intervals (None of one
-    trial). Beside each is what the baseline alone would have had in the same trials. Episodes count from 0: the median
-    over trials is None where half of them never got there.
+    Returns and regret are in the world's units, means over trials; `low` and `high` are 95 % t
+    intervals (None of one trial). Beside each is what the baseline alone would have had in the same
+    trials. Episodes count from 0: the median over trials is None where half of them never got
+    there.
     """
     return [
-        {**dict.fromkeys(COLUMNS), **_row(cell, results.trials.get(cell.id, ()), results.study.trials)}
+        {
+            **dict.fromkeys(COLUMNS),
+            **_row(cell, results.trials.get(cell.id, ()), results.study.trials),
+        }
         for cell in results.study.cells
     ]
 
@@ -133,7 +144,10 @@ def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
         happened = [k for k in when if k is not None]
         median, never = summarise_optional(when)
         row |= {name: median, f"{name}_never": never}
-        row |= {f"{name}_earliest": min(happened, default=None), f"{name}_latest": max(happened, default=None)}
+        row |= {
+            f"{name}_earliest": min(happened, default=None),
+            f"{name}_latest": max(happened, default=None),
+        }
     worth, below = column(trials, "baseline"), count(trials, "violations")
     return {
         **row,
@@ -154,7 +168,9 @@ def total(rows: Rows, key: str) -> Any:
 
 
 def on_given_value(row: Row) -> bool:
-    """Does the promise rest on the value of the baseline that was given? Then runs that left it are on trust, too."""
+    """Does the promise rest on the value of the baseline that was given? Then runs that left it
+    are on trust, too.
+    """
     return (row["on_trust"] or 0) > (row["off_baseline_never"] or 0)
 
 

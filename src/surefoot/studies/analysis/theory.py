@@ -1,10 +1,12 @@
-"""The paper's theorems beside what was measured: the bounds in numbers, and exponents fitted on logarithms; Table 1.
+"""The paper's theorems beside what was measured: the bounds in numbers, and exponents fitted on
+logarithms; Table 1.
 
-What the paper claims is a bound with its constants, and that is what is judged in its name. An exponent fitted over a
-few sizes cannot refute a bound: exponents are claims of ours.
+What the paper claims is a bound with its constants, and that is what is judged in its name. An
+exponent fitted over a few sizes cannot refute a bound: exponents are claims of ours.
 
-|N|, the episodes in which something else than the optimistic policy is played, is what Lemma finite bounds. How it
-grows is known only of runs that became optimistic: one that did not is too short to tell.
+|N|, the episodes in which something else than the optimistic policy is played, is what Lemma finite
+bounds. How it grows is known only of runs that became optimistic: one that did not is too short to
+tell.
 """
 
 import math
@@ -16,7 +18,14 @@ import numpy as np
 
 from surefoot.rivals.registry import AGENTS
 from surefoot.studies.analysis import theorem
-from surefoot.studies.analysis.stats import Interval, PowerLaw, mean_interval, paired, power_law, span_in_words
+from surefoot.studies.analysis.stats import (
+    Interval,
+    PowerLaw,
+    mean_interval,
+    paired,
+    power_law,
+    span_in_words,
+)
 from surefoot.studies.analysis.trials import (
     FLAT,
     IN_SUM,
@@ -55,7 +64,11 @@ from surefoot.worlds.registry import world as build_world
 SAME = 0.1  # numbers that differ by less than this part of them are called the same
 POINTS = 20  # of a curve of regret, by equal factors
 LEAST_BINS = 10  # a curve is known where bins end: from fewer than so many no exponent is fitted
-SIZES = {"H": 3.0, "S": 2.0, "A": 1.0}  # exponents of H^3 S^2 A, the larger of Lemma finite's two terms in each
+SIZES = {
+    "H": 3.0,
+    "S": 2.0,
+    "A": 1.0,
+}  # exponents of H^3 S^2 A, the larger of Lemma finite's two terms in each
 OPTIMIST = ("bpi-ucbvi",)
 
 
@@ -97,7 +110,10 @@ class Series(NamedTuple):
 
     def fit_over(self, factor: Callable[[Point], float]) -> PowerLaw:
         """Return the power law in x of |N| divided by a factor."""
-        return power_law([point.x for point in self.points], [point.waited / factor(point) for point in self.points])
+        return power_law(
+            [point.x for point in self.points],
+            [point.waited / factor(point) for point in self.points],
+        )
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -133,14 +149,16 @@ def setting_of(one: CellTrials) -> theorem.Setting:
 def _families(
     results: Results, x_of: Callable[[CellTrials], float], rest: Callable[[CellTrials], Scenario]
 ) -> Iterator[Series]:
-    """Yield the cells of StepMix, and of EpsMix, that are alike in the rest, by x, where that is above 0.
+    """Yield the cells of StepMix, and of EpsMix, that are alike in the rest, by x, where that is
+    above 0.
 
     Fewer than three different x are no family.
     """
     for cells in by_agent(results, MIXERS):
         for alike in grouped((repr(rest(one)), one) for one in cells if x_of(one) > 0.0).values():
             points = [
-                Point(x_of(one), median(one.trials, not_optimistic), one.trials, setting_of(one)) for one in alike
+                Point(x_of(one), median(one.trials, not_optimistic), one.trials, setting_of(one))
+                for one in alike
             ]
             points.sort(key=lambda point: point.x)
             if len({point.x for point in points}) >= 3:
@@ -160,19 +178,30 @@ def by_kappa(results: Results) -> Iterator[Series]:
 
 
 def by_size(results: Results) -> Iterator[tuple[str, Series]]:
-    """Yield the cells that differ in one size of the world, and in the seed that it was drawn with."""
+    """Yield the cells that differ in one size of the world, and in the seed that it was drawn
+    with.
+    """
     for size in SIZES:
 
         def rest(one: CellTrials, size: str = size) -> Scenario:
-            world = {key: value for key, value in sorted(one.scenario.world.items()) if key not in (size, "seed")}
+            world = {
+                key: value
+                for key, value in sorted(one.scenario.world.items())
+                if key not in (size, "seed")
+            }
             return like(one.scenario, {"world": world, "episodes": one.cell.episodes})
 
-        for series in _families(results, lambda one, size=size: one.scenario.world.get(size, 0), rest):  # type: ignore[misc]
+        def value(one: CellTrials, size: str = size) -> float:
+            return float(one.scenario.world.get(size, 0))
+
+        for series in _families(results, value, rest):
             yield size, series
 
 
 def _at_most(limit: float, known: PowerLaw | Interval) -> bool | None:
-    """Return whether a number is at most so large; None where its interval has the limit inside, or it has none."""
+    """Return whether a number is at most so large; None where its interval has the limit inside,
+    or it has none.
+    """
     if known.high <= limit:
         return True
     return False if known.low > limit else None
@@ -186,7 +215,10 @@ def _grows(limit: float, known: PowerLaw | Interval, numbers: str, trials: Trial
 
 def _too_short(series: Series) -> Found:
     never = sum(math.isinf(point.waited) for point in series.points)
-    numbers = f"{series.title}, {series.label}: not optimistic by the end in {never} of {len(series.points)}"
+    numbers = (
+        f"{series.title}, {series.label}: not optimistic by the end in {never} of "
+        f"{len(series.points)}"
+    )
     return Found(None, numbers, series.trials)
 
 
@@ -199,7 +231,7 @@ def _heading(one: CellTrials) -> str:
     return f"{one.scenario.heading}, {one.label}"
 
 
-# -- the theorems' bounds ---------------------------------------------------------------------------------------------
+# -- the theorems' bounds --------------------------------------------------------------------------
 
 
 def _bounded(
@@ -209,7 +241,8 @@ def _bounded(
     most: Callable[[theorem.Setting], int],
     words: str,
 ) -> Iterator[Found]:
-    """Compare every run with what is allowed, and tell of each agent the scenario that is nearest to it.
+    """Compare every run with what is allowed, and tell of each agent the scenario that is nearest
+    to it.
 
     `most` is what nothing exceeds, whatever is played: a bound above it cannot be broken.
     """
@@ -222,10 +255,14 @@ def _bounded(
         largest, bound, nearest = max(found, key=lambda one: one[0] / one[1])
         empty = sum(allowed(it) > most(it) for _, it in there)
         numbers = (
-            f"{nearest.label}: nearest to it in {nearest.scenario.heading}, {number(largest)} of {scientific(bound)}"
+            f"{nearest.label}: nearest to it in {nearest.scenario.heading}, "
+            f"{number(largest)} of {scientific(bound)}"
         )
         if empty:
-            numbers += f"; the bound is above {words} in {empty} of {len(there)} scenarios, where nothing can break it"
+            numbers += (
+                f"; the bound is above {words} in {empty} of {len(there)} scenarios, where "
+                "nothing can break it"
+            )
         trials = [trial for one, _ in there for trial in one.trials]
         yield Found(all(value <= limit for value, limit, _ in found), numbers, trials)
 
@@ -240,15 +277,25 @@ def _regret_bound(results: Results) -> Iterator[Found]:
 
 @judges("waiting-bound")
 def _waiting_bound(results: Results) -> Iterator[Found]:
-    """Judge |N| of the episodes that were played: the lemma bounds it for every K, whether or not the run is done."""
-    return _bounded(results, lambda one: column(one.trials, so_far), theorem.most_not_optimistic, lambda it: it.K, "K")
+    """Judge |N| of the episodes that were played: the lemma bounds it for every K, whether or
+    not the run is done.
+    """
+    return _bounded(
+        results,
+        lambda one: column(one.trials, so_far),
+        theorem.most_not_optimistic,
+        lambda it: it.K,
+        "K",
+    )
 
 
-# -- regret in K ------------------------------------------------------------------------------------------------------
+# -- regret in K -----------------------------------------------------------------------------------
 
 
 class Added(NamedTuple):
-    """What a run's regret grows by after the bin of its first optimistic episode: curves are exact where bins end."""
+    """What a run's regret grows by after the bin of its first optimistic episode: curves are
+    exact where bins end.
+    """
 
     k: np.ndarray  # episodes since then, by about equal factors
     regret: np.ndarray  # added since then
@@ -262,12 +309,17 @@ class Added(NamedTuple):
 def regret_at(trials: Trials, k: np.ndarray) -> np.ndarray:
     """Return the regret of the first k episodes of each trial (trials, k)."""
     return np.array(
-        [np.interp(k, np.append(0, ends_of(trial)), np.append(0.0, trial.curve_regret)) for trial in trials]
+        [
+            np.interp(k, np.append(0, ends_of(trial)), np.append(0.0, trial.curve_regret))
+            for trial in trials
+        ]
     )
 
 
 def added(trial: Trial) -> Added:
-    """Return what is added after the first optimistic episode; nothing is known where too few bins follow it."""
+    """Return what is added after the first optimistic episode; nothing is known where too few
+    bins follow it.
+    """
     ends = ends_of(trial)
     first = int(np.searchsorted(ends, optimistic_at(trial), side="right"))
     after = len(ends) - 1 - first
@@ -280,19 +332,27 @@ def added(trial: Trial) -> Added:
 def total_added(trials: Trials) -> float | None:
     """Return the median of all that is added; None where it is not known of every trial."""
     every = [added(trial) for trial in trials]
-    return float(np.median([one.total for one in every])) if all(len(one.k) for one in every) else None
+    return (
+        float(np.median([one.total for one in every])) if all(len(one.k) for one in every) else None
+    )
 
 
 def _exponent(trial: Trial) -> float | None:
-    """Return the exponent of what is added; None where nothing is, or at fewer than three points."""
+    """Return the exponent of what is added; None where nothing is, or at fewer than three
+    points.
+    """
     k, regret = added(trial)
     there = regret > FLAT * max(1.0, trial.regret)  # less is what rounding adds up to
-    return power_law(k[there].tolist(), regret[there].tolist()).exponent if there.sum() >= 3 else None
+    return (
+        power_law(k[there].tolist(), regret[there].tolist()).exponent if there.sum() >= 3 else None
+    )
 
 
 @judges("regret-root-k")
 def _regret_root_k(results: Results) -> Iterator[Found]:
-    """Fit what each run adds after its first optimistic episode. All before is the additive constant, not sqrt(K)."""
+    """Fit what each run adds after its first optimistic episode. All before is the additive
+    constant, not sqrt(K).
+    """
     for one in (one for cells in by_agent(results, MIXERS) for one in cells):
         trials, later, regret = one.trials, total_added(one.trials), median(one.trials, "regret")
         exponents = [exponent for exponent in map(_exponent, trials) if exponent is not None]
@@ -302,16 +362,17 @@ def _regret_root_k(results: Results) -> Iterator[Found]:
             yield Found(None, f"{_heading(one)}: {words}", trials)
         elif nothing:
             numbers = (
-                f"{_heading(one)}: nothing is added after the first optimistic episode in {nothing} of "
-                f"{len(trials)} runs; the additive constant is all of the regret of {number(regret)}"
+                f"{_heading(one)}: nothing is added after the first optimistic episode in "
+                f"{nothing} of {len(trials)} runs; the additive constant is all of the regret of "
+                f"{number(regret)}"
             )
             yield Found(None, numbers, trials)
         else:
             known = mean_interval(exponents)
             numbers = (
-                f"{_heading(one)}: {number(later)} of the regret of {number(regret)} ({later / regret:.1%}) are added "
-                f"after the first optimistic episode, the rest is the additive constant; exponent {_interval(known)} "
-                f"in K, one fit per run"
+                f"{_heading(one)}: {number(later)} of the regret of {number(regret)} "
+                f"({later / regret:.1%}) are added after the first optimistic episode, the rest is "
+                f"the additive constant; exponent {_interval(known)} in K, one fit per run"
             )
             yield _grows(0.5, known, numbers, trials)
 
@@ -321,7 +382,9 @@ def _interval(known: Interval, show: Callable[[float], str] = "{:.2f}".format) -
 
 
 def _beside_optimist(results: Results) -> Iterator[tuple[CellTrials, Trials, Trials]]:
-    """Yield each cell of StepMix and EpsMix, and its trials and those of BPI-UCBVI, seed by seed."""
+    """Yield each cell of StepMix and EpsMix, and its trials and those of BPI-UCBVI, seed by
+    seed.
+    """
     free = {one.scenario.id: one.trials for one in cells_of(results, OPTIMIST)}
     for one in (one for cells in by_agent(results, MIXERS) for one in cells):
         pairs = common(one.trials, free.get(one.scenario.id, ()))
@@ -334,7 +397,8 @@ def _beside_optimist(results: Results) -> Iterator[tuple[CellTrials, Trials, Tri
 def _additive_constant(results: Results) -> Iterator[Found]:
     """Compare the difference to BPI-UCBVI at K/10 and at K, trial by trial; it must not grow.
 
-    Where a run is not optimistic by K/10, the constant is not complete by then: these results cannot tell.
+    Where a run is not optimistic by K/10, the constant is not complete by then: these results
+    cannot tell.
     """
     for one, mine, its in _beside_optimist(results):
         K = mine[0].episodes
@@ -358,25 +422,34 @@ def _additive_constant(results: Results) -> Iterator[Found]:
         yield judged(_at_most(SAME * abs(float(early.mean())), grew), numbers, (*mine, *its))
 
 
-# -- kappa ------------------------------------------------------------------------------------------------------------
+# -- kappa -----------------------------------------------------------------------------------------
 
 
 def _in_kappa(series: Series) -> str:
     first, last = (series.points[i].setting for i in (0, -1))
     kappas = f"kappa {first.kappa:.3g} to {last.kappa:.3g}, Delta_0 = {first.Delta_0:.3g}"
     ends = "from {:.2f} at the large to {:.2f} at the small end".format(*series.ends)
-    return f"{series.title}, {series.label}, {kappas}: {series.span}, exponent of 1/kappa {series.fit}, {ends}"
+    return (
+        f"{series.title}, {series.label}, {kappas}: {series.span}, exponent of 1/kappa "
+        f"{series.fit}, {ends}"
+    )
 
 
 @judges("waiting-in-kappa")
 def _waiting_in_kappa(results: Results) -> Iterator[Found]:
     for series in by_kappa(results):
         known = series.known
-        yield _grows(2.0, series.fit, _in_kappa(series), series.trials) if known else _too_short(series)
+        yield (
+            _grows(2.0, series.fit, _in_kappa(series), series.trials)
+            if known
+            else _too_short(series)
+        )
 
 
 def _parts(results: Results, keep: Callable[[theorem.Setting], bool]) -> Iterator[Series]:
-    """Yield of each family the points that are kept, where three different x are, and none was too short."""
+    """Yield of each family the points that are kept, where three different x are, and none was
+    too short.
+    """
     for series in by_kappa(results):
         points = tuple(point for point in series.points if keep(point.setting))
         part = series._replace(points=points)
@@ -386,7 +459,8 @@ def _parts(results: Results, keep: Callable[[theorem.Setting], bool]) -> Iterato
 
 @judges("waiting-between")
 def _waiting_between(results: Results) -> Iterator[Found]:
-    """Judge floors whose kappa is at least Delta_0: there the baseline is certified before the optimistic policy is.
+    """Judge floors whose kappa is at least Delta_0: there the baseline is certified before the
+    optimistic policy is.
 
     The exponent is judged by its interval: inside 1 to 2, outside, or across a limit.
     """
@@ -408,22 +482,28 @@ def _waiting_saturates(results: Results) -> Iterator[Found]:
         yield Found(max(waits) <= (1.0 + SAME) * min(waits), _in_kappa(part), part.trials)
 
 
-# -- sizes ------------------------------------------------------------------------------------------------------------
+# -- sizes -----------------------------------------------------------------------------------------
 
 
 def logarithm(point: Point) -> float:
-    """Return beta / S at K = |N|: what is logarithmic in the bonuses when the optimistic policy is certified."""
+    """Return beta / S at K = |N|: what is logarithmic in the bonuses when the optimistic policy
+    is certified.
+    """
     return theorem.beta(point.setting._replace(K=round(point.waited))) / point.setting.S
 
 
 def unrolled(H: float) -> float:
-    """Return (1 + 3/H)^H: what the recursion of the bounds multiplies by, over H steps. It is e^3 at most."""
+    """Return (1 + 3/H)^H: what the recursion of the bounds multiplies by, over H steps. It is
+    e^3 at most.
+    """
     return math.pow(1.0 + 3.0 / H, H)
 
 
 @judges("waiting-in-sizes")
 def _waiting_in_sizes(results: Results) -> Iterator[Found]:
-    """Judge the exponent with the logarithm divided out, which H^3 S^2 A leaves out; print it as measured, too."""
+    """Judge the exponent with the logarithm divided out, which H^3 S^2 A leaves out; print it as
+    measured, too.
+    """
     for size, series in by_size(results):
         if not series.known:
             yield _too_short(series)
@@ -431,8 +511,8 @@ def _waiting_in_sizes(results: Results) -> Iterator[Found]:
         first, last = (series.points[i].x for i in (0, -1))
         fit = series.fit_over(logarithm)
         numbers = (
-            f"{size} = {first:g} to {last:g}, {series.label}: {series.span}, exponent {series.fit}, "
-            f"with the logarithm divided out {fit}"
+            f"{size} = {first:g} to {last:g}, {series.label}: {series.span}, exponent "
+            f"{series.fit}, with the logarithm divided out {fit}"
         )
         if size == "H":
             both = series.fit_over(lambda point: logarithm(point) * unrolled(point.x))
@@ -448,21 +528,24 @@ def _gaps(series: Series, size: str, x: float) -> str:
     return f"{gaps} at {size} = {x:g}"
 
 
-# -- floor 0 ----------------------------------------------------------------------------------------------------------
+# -- floor 0 ---------------------------------------------------------------------------------------
 
 
 @judges("gamma-zero")
 def _gamma_zero(results: Results) -> Iterator[Found]:
-    """Judge that nothing but the optimistic policy is ever played; the regret beside BPI-UCBVI's is told."""
+    """Judge that nothing but the optimistic policy is ever played; the regret beside BPI-UCBVI's
+    is told.
+    """
     for one, mine, its in _beside_optimist(results):
         if one.scenario.floor != 0.0:
             continue
         others = max(map(so_far, mine))
         more = paired(column(mine, "regret"), column(its, "regret")).difference
         numbers = (
-            f"{_heading(one)}: {number(others)} episodes not optimistic, regret {middle(mine, 'regret')}, "
-            f"BPI-UCBVI {middle(its, 'regret')}, trial by trial {_interval(more, number)} more; the corollary's bound "
-            f"is {scientific(theorem.optimistic_regret_bound(setting_of(one)))}"
+            f"{_heading(one)}: {number(others)} episodes not optimistic, regret "
+            f"{middle(mine, 'regret')}, BPI-UCBVI {middle(its, 'regret')}, trial by trial "
+            f"{_interval(more, number)} more; the corollary's bound is "
+            f"{scientific(theorem.optimistic_regret_bound(setting_of(one)))}"
         )
         # What floors above 0 cost the same agent.
         for scenario in results.study.scenarios:
@@ -473,12 +556,14 @@ def _gamma_zero(results: Results) -> Iterator[Found]:
         yield Found(others == 0.0, numbers, mine)
 
 
-# -- Table 1, measured: what each algorithm promises, whether it kept it, and its regret -------------------------------
+# -- Table 1, measured: what each algorithm promises, whether it kept it, and its regret -----------
 
 
 @judges("table-1-constraints")
 def _table_1_constraints(results: Results) -> Iterator[Found]:
-    """Judge whether each agent promises what Table 1 states, and kept it; count what it does to the other."""
+    """Judge whether each agent promises what Table 1 states, and kept it; count what it does to
+    the other.
+    """
     for one in (one for cells in by_agent(results, tuple(AGENTS)) for one in cells):
         trials, agent = one.trials, one.cell.agent.agent
         stated = theorem.TABLE_1.get(agent)
@@ -489,21 +574,30 @@ def _table_1_constraints(results: Results) -> Iterator[Found]:
             numbers += f" (Table 1: {stated.constraint})"
         kept = len(trials) - count(trials, breaks_promise)
         if promised != theorem.NONE:
-            numbers += f" and kept it in {kept} of {len(trials)} runs, off the baseline {off_at(trials)}"
+            numbers += (
+                f" and kept it in {kept} of {len(trials)} runs, off the baseline {off_at(trials)}"
+            )
         numbers += (
             f"{', knows V^b' if trials[0].knows_baseline_value else ''}: single episodes below in "
-            f"{count(trials, 'violations')} of {len(trials)} runs, the sum in {count(trials, sum_is_below)}; "
-            f"regret {middle(trials, 'regret')} of K = {number(trials[0].episodes)}"
+            f"{count(trials, 'violations')} of {len(trials)} runs, the sum in "
+            f"{count(trials, sum_is_below)}; regret {middle(trials, 'regret')} of K = "
+            f"{number(trials[0].episodes)}"
         )
         if stated is not None:
             order = number(theorem.stated_order(agent, setting_of(one)))
             numbers += f", Table 1: {stated.order} = {order} (without constants and logarithms)"
-        yield Found(kept == len(trials) and (stated is None or stated.constraint == promised), numbers, trials)
+        yield Found(
+            kept == len(trials) and (stated is None or stated.constraint == promised),
+            numbers,
+            trials,
+        )
 
 
 @judges("sums-fall-below")
 def _sums_fall_below(results: Results) -> Iterator[Found]:
-    """Judge every one of them in every run: it keeps what it promises, and is below in single episodes all the same."""
+    """Judge every one of them in every run: it keeps what it promises, and is below in single
+    episodes all the same.
+    """
     for scenario, label, trials, _ in cells_of(results, IN_SUM):
         left = [trial for trial in trials if trial.off_baseline is not None]
         if left:
@@ -514,7 +608,9 @@ def _sums_fall_below(results: Results) -> Iterator[Found]:
 
 @judges("table-1-regret")
 def _table_1_regret(results: Results) -> Iterator[Found]:
-    """Compare neighbours in the order of Table 1's terms, among agents of runs of the same length."""
+    """Compare neighbours in the order of Table 1's terms, among agents of runs of the same
+    length.
+    """
     ranks: Sequence[Sequence[str]] = (("budget-exploration",), MIXERS, ("dope",), ("optpess-lp",))
     for less, more in pairwise(ranks):
         for (_, one, mine, _), (_, other, its, _) in in_one_scenario(results, less, more):

@@ -1,7 +1,9 @@
-"""What trials show: what each promised and whether it was kept, moments, pairs with the same seed, differences.
+"""What trials show: what each promised and whether it was kept, moments, pairs with the same seed,
+differences.
 
-Trial i of all cells draws from the same seed, so agents and scenarios are compared trial by trial. Trials are rows of a
-table: `column`, `mean`, `median` and `count` take the name of a field, or a function of a trial.
+Trial i of all cells draws from the same seed, so agents and scenarios are compared trial by trial.
+Trials are rows of a table: `column`, `mean`, `median` and `count` take the name of a field, or a
+function of a trial.
 """
 
 import math
@@ -33,7 +35,7 @@ Trials = Sequence[Trial]
 Of = str | Callable[[Trial], Any]  # a field, or a function of a trial
 
 
-# -- rows of a table --------------------------------------------------------------------------------------------------
+# -- rows of a table -------------------------------------------------------------------------------
 
 
 def column(trials: Trials, of: Of) -> list[Any]:
@@ -64,7 +66,7 @@ def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
     return groups
 
 
-# -- what one trial shows ---------------------------------------------------------------------------------------------
+# -- what one trial shows --------------------------------------------------------------------------
 
 
 def baseline_is_below(trial: Trial) -> bool:
@@ -88,28 +90,35 @@ def is_promised(trial: Trial) -> bool:
 
 
 def sum_is_below(trial: Trial) -> bool:
-    """Was the sum of the episodes below the floor? What rounding adds up to over so many episodes is not a loss."""
+    """Was the sum of the episodes below the floor? What rounding adds up to over so many
+    episodes is not a loss.
+    """
     return trial.min_cumulative < -VIOLATION_TOLERANCE * trial.episodes
 
 
 def breaks_promise(trial: Trial) -> bool:
     """Did a run do what it promised not to?
 
-    An agent that keeps the sum of all episodes may be below the floor in some of them: of it the sum is judged.
+    An agent that keeps the sum of all episodes may be below the floor in some of them: of it the
+    sum is judged.
     """
     in_sum = trial.promise.scope == "the sum of all episodes so far"
     return is_promised(trial) and (sum_is_below(trial) if in_sum else trial.violations > 0)
 
 
 def is_proved(trial: Trial) -> bool:
-    """Did the promise rest on proof? It does off the baseline, and on one that a log certified above the floor."""
+    """Did the promise rest on proof? It does off the baseline, and on one that a log certified
+    above the floor.
+    """
     cleared = trial.log_lower is not None and trial.log_lower >= trial.floor
     left = trial.off_baseline is not None or breaks_promise(trial)
     return trial.promise.certified and (left or cleared)
 
 
 def is_on_trust(trial: Trial) -> bool:
-    """Does the run rest on trust: in a baseline that it never left and nothing certifies, or in its given value?"""
+    """Does the run rest on trust: in a baseline that it never left and nothing certifies, or in
+    its given value?
+    """
     return is_promised(trial) and not is_proved(trial)
 
 
@@ -119,13 +128,21 @@ def certificate_is_false(trial: Trial) -> bool:
 
 
 def promise_of(trial: Trial) -> str:
-    """Return the promise in words, without numbers that differ from trial to trial: all that the agent knows."""
+    """Return the promise in words, without numbers that differ from trial to trial: all that the
+    agent knows.
+    """
     return str(trial.promise.in_general())
 
 
 def promise_beside_truth(trial: Trial) -> str:
-    """Return the same, and that its premise is true: a study knows the world, and the agent does not."""
-    return promise_of(trial) if baseline_is_below(trial) else trial.promise.in_general().where_premise_is_true()
+    """Return the same, and that its premise is true: a study knows the world, and the agent does
+    not.
+    """
+    return (
+        promise_of(trial)
+        if baseline_is_below(trial)
+        else trial.promise.in_general().where_premise_is_true()
+    )
 
 
 def promises_of(trials: Trials, said: Callable[[Trial], str] = promise_of) -> dict[str, int]:
@@ -156,22 +173,34 @@ def is_optimal(trial: Trial) -> bool:
 def is_flat(trial: Trial) -> bool:
     """Is every policy the baseline until the run leaves it?"""
     before = ends_of(trial) <= min(left_at(trial), trial.episodes)
-    return bool((abs(trial.curve_mean[before] - trial.baseline) <= FLAT * max(1.0, abs(trial.baseline))).all())
+    return bool(
+        (
+            abs(trial.curve_mean[before] - trial.baseline) <= FLAT * max(1.0, abs(trial.baseline))
+        ).all()
+    )
 
 
 def at_the_end(trial: Trial) -> float:
     """Return the mean return over the last twentieth of a run, or over its last bin."""
     last = trial.curve_episode >= min((1.0 - END) * trial.episodes, trial.curve_episode[-1])
-    return float((trial.curve_mean[last] @ trial.curve_episodes[last]) / trial.curve_episodes[last].sum())
+    return float(
+        (trial.curve_mean[last] @ trial.curve_episodes[last]) / trial.curve_episodes[last].sum()
+    )
 
 
 def share_of_gap_closed(trial: Trial) -> float:
     """Return how much of the gap between baseline and optimum a run has closed at its end."""
-    return 0.0 if is_optimal(trial) else (at_the_end(trial) - trial.baseline) / (trial.optimum - trial.baseline)
+    return (
+        0.0
+        if is_optimal(trial)
+        else (at_the_end(trial) - trial.baseline) / (trial.optimum - trial.baseline)
+    )
 
 
 def in_hundredths(trial: Trial) -> Floats:
-    """Return the mean return over each hundredth of the episodes: bins are as many as the simulation made."""
+    """Return the mean return over each hundredth of the episodes: bins are as many as the
+    simulation made.
+    """
     ends = np.append(0, ends_of(trial))
     sums = np.append(0.0, np.cumsum(trial.curve_mean * trial.curve_episodes))
     cuts = np.linspace(0.0, trial.episodes, 101)
@@ -184,7 +213,7 @@ def is_lower(returns: Floats, than: Floats | float) -> Bools:
     return returns < than - FLAT * np.maximum(1.0, np.abs(than))
 
 
-# -- cells ------------------------------------------------------------------------------------------------------------
+# -- cells -----------------------------------------------------------------------------------------
 
 
 class CellTrials(NamedTuple):
@@ -198,8 +227,16 @@ class CellTrials(NamedTuple):
 
 def cells_of(results: Results, agents: Sequence[str]) -> list[CellTrials]:
     """Return the cells of these algorithms that have trials."""
-    there = [(cell, results.trials.get(cell.id, ())) for cell in results.study.cells if cell.agent.agent in agents]
-    return [CellTrials(cell.scenario, label_of(trials), trials, cell) for cell, trials in there if trials]
+    there = [
+        (cell, results.trials.get(cell.id, ()))
+        for cell in results.study.cells
+        if cell.agent.agent in agents
+    ]
+    return [
+        CellTrials(cell.scenario, label_of(trials), trials, cell)
+        for cell, trials in there
+        if trials
+    ]
 
 
 def by_agent(results: Results, agents: Sequence[str]) -> Iterator[list[CellTrials]]:
@@ -226,7 +263,9 @@ def label_of(trials: Trials) -> str:
 
 
 def like(scenario: Scenario, but: dict[str, Any] | None = None) -> Scenario:
-    """Return a scenario without its names and its floor, and perhaps with something else, to compare with others."""
+    """Return a scenario without its names and its floor, and perhaps with something else, to
+    compare with others.
+    """
     world = dict(sorted(scenario.world.items()))
     return replace(scenario, **{"id": "", "title": "", "floor": 0.0, "world": world, **(but or {})})
 
@@ -244,7 +283,7 @@ def method_of(agent: AgentSpec) -> Method:
     return Method(agent.bounds, agent.scale, agent.pooled)
 
 
-# -- trial by trial ---------------------------------------------------------------------------------------------------
+# -- trial by trial --------------------------------------------------------------------------------
 
 
 def common(first: Trials, second: Trials) -> list[tuple[Trial, Trial]]:
@@ -259,7 +298,9 @@ def _sooner(early: Trials, late: Trials, of: Callable[[Trial], float]) -> list[b
 
 
 def but_in(early: Trials, late: Trials, of: Callable[[Trial], float]) -> str:
-    """Return in how many of the common trials the second is later, in words; nothing where it is in all of them."""
+    """Return in how many of the common trials the second is later, in words; nothing where it is
+    in all of them.
+    """
     sooner = _sooner(early, late, of)
     return "" if all(sooner) else f" (in {sum(sooner)} of {len(sooner)} trials)"
 
@@ -271,7 +312,9 @@ def later(early: Trials, late: Trials, of: Callable[[Trial], float]) -> bool:
 
 
 def more_of(less: Trials, more: Trials, of: Of) -> bool | None:
-    """Return whether the second is larger on average over common trials; None where the difference may be chance."""
+    """Return whether the second is larger on average over common trials; None where the
+    difference may be chance.
+    """
     first, second = zip(*common(less, more), strict=True)
     interval = paired(column(first, of), column(second, of)).difference
     if math.isnan(interval.high):
@@ -281,7 +324,7 @@ def more_of(less: Trials, more: Trials, of: Of) -> bool | None:
     return False if interval.low >= 0.0 else None
 
 
-# -- what is found, in words ------------------------------------------------------------------------------------------
+# -- what is found, in words -----------------------------------------------------------------------
 
 
 class Found(NamedTuple):
@@ -311,7 +354,9 @@ def judges(name: str) -> Callable[[Judge], Judge]:
 
 def judged(holds: bool | None, numbers: str, trials: Trials) -> Found:
     """Return what was found; of a difference that may be chance that is said."""
-    return Found(holds, numbers if holds is not None else f"{numbers} (the difference may be chance)", trials)
+    return Found(
+        holds, numbers if holds is not None else f"{numbers} (the difference may be chance)", trials
+    )
 
 
 def number(value: float) -> str:

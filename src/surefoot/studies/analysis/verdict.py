@@ -23,23 +23,35 @@ class OverallVerdict(NamedTuple):
     caveats: tuple[str, ...]  # what is missing, made smaller, or rests on a false premise
 
 
-def overall_verdict(several: Sequence[Results], summaries: Sequence[Rows] | None = None) -> OverallVerdict:
-    """Return the verdict. `summaries` are the summaries of these results, where they are there already.
+def overall_verdict(
+    several: Sequence[Results], summaries: Sequence[Rows] | None = None
+) -> OverallVerdict:
+    """Return the verdict. `summaries` are the summaries of these results, where they are there
+    already.
 
     A single bonus scaled by hand makes it NOT CERTIFIED; an agent that promises no floor does not.
     """
     known = list(zip(several, summaries or [summary(results) for results in several], strict=True))
     rows = [row for _, some in known for row in some]
-    caveats = [(line, results.study.name) for results, some in known for line in _caveats(results, some)]
+    caveats = [
+        (line, results.study.name) for results, some in known for line in _caveats(results, some)
+    ]
     lines = [line for line, _ in caveats]
     if len(known) > 1:  # each once, with the names of its studies
-        lines = [f"{', '.join(names)}: {line}" for line, names in grouped(caveats).items()] + _shared(several)
+        lines = [
+            f"{', '.join(names)}: {line}" for line, names in grouped(caveats).items()
+        ] + _shared(several)
     return OverallVerdict(*_word(known, rows), _alarms(known, rows), _found(rows), tuple(lines))
 
 
 def _shared(several: Sequence[Results]) -> list[str]:
     """Return a caveat about runs that are counted twice: studies may have cells in common."""
-    runs = [(trial.digest, trial.trial) for results in several for some in results.trials.values() for trial in some]
+    runs = [
+        (trial.digest, trial.trial)
+        for results in several
+        for some in results.trials.values()
+        for trial in some
+    ]
     twice = runs_in_words(len(runs) - len(set(runs)))
     line = f"{twice} stand in two studies (the same cell, the same seed), and are counted in both."
     return [line] if len(set(runs)) < len(runs) else []
@@ -59,27 +71,36 @@ def _word(known: Known, rows: Rows) -> tuple[str, str]:
     trusted = f"{given}: {GIVEN_VALUE}, not certified. " if given else ""
     other = " other" if given else ""
     if scaled:
-        others = "The other agents with a floor ran with unscaled constants: their promise is proved."
+        others = (
+            "The other agents with a floor ran with unscaled constants: their promise is proved."
+        )
         return UNCERTIFIED, (
-            f"A bonus was scaled by hand, which no proof covers: {', '.join(scaled)}. What came of it was measured "
-            f"here and is promised nowhere. {trusted}{others if certified else ''}".rstrip()
+            f"A bonus was scaled by hand, which no proof covers: {', '.join(scaled)}. What came of "
+            "it was measured here and is promised nowhere. "
+            f"{trusted}{others if certified else ''}".rstrip()
         )
     if certified:
-        deltas = " or ".join(f"{delta:g}" for delta in sorted({row["delta"] for row in rows if row["certified"]}))
+        deltas = " or ".join(
+            f"{delta:g}" for delta in sorted({row["delta"] for row in rows if row["certified"]})
+        )
         return CERTIFIED, (
-            f"{trusted}Every{other} agent with a floor ran with unscaled constants: its promise is proved at level "
-            f"delta = {deltas}, under its premises."
+            f"{trusted}Every{other} agent with a floor ran with unscaled constants: its promise is "
+            f"proved at level delta = {deltas}, under its premises."
         )
     on_trust = [row for row in rows if row["on_trust"]]
     if not on_trust:
         none = not total(rows, "trials")
-        why = "There are no trials yet" if none else "No run here comes with a promise of a floor whose premise is true"
+        why = (
+            "There are no trials yet"
+            if none
+            else "No run here comes with a promise of a floor whose premise is true"
+        )
         return NOTHING, f"{why}: there is nothing to certify."
     if all(map(on_given_value, on_trust)):
         return TRUSTED, f"{trusted}Nothing was certified."
     return TRUSTED, (
-        f"{trusted}No{other} run ever left its baseline, and nothing was certified: that the baseline is above the "
-        "floor is taken on trust."
+        f"{trusted}No{other} run ever left its baseline, and nothing was certified: that the "
+        "baseline is above the floor is taken on trust."
     )
 
 
@@ -88,23 +109,32 @@ def _alarms(known: Known, rows: Rows) -> tuple[str, ...]:
     broken: list[str] = []
     false: list[str] = []
     for results, row in ((results, row) for results, some in known for row in some):
-        where = f"{results.study.name}, {row['scenario_title']}" if len(known) > 1 else row["scenario_title"]
+        where = (
+            f"{results.study.name}, {row['scenario_title']}"
+            if len(known) > 1
+            else row["scenario_title"]
+        )
         if row["false_logs"]:
             false.append(
-                f"{where}: what the log certified of the baseline is more than it is worth, in {row['false_logs']:,} "
-                f"of {row['trials']:,} trials. Its delta of {row['delta'] / 2:g} allows for {50 * row['delta']:g} %."
+                f"{where}: what the log certified of the baseline is more than it is worth, in "
+                f"{row['false_logs']:,} of {row['trials']:,} trials. Its delta of "
+                f"{row['delta'] / 2:g} allows for {50 * row['delta']:g} %."
             )
         if row["broken"]:
             what = f"below the floor in {amount(row['violations'])} episodes per run on average"
             if row["in_sum"]:
                 what = "the sum of the episodes fell below the floor"
             broken.append(
-                f"{row['label']} in {where}: {row['broken']:,} of {promised_runs(row):,} runs, {what}. Its delta of "
-                f"{row['delta']:g} allows for {100 * row['delta']:g} % of runs."
+                f"{row['label']} in {where}: {row['broken']:,} of {promised_runs(row):,} runs, "
+                f"{what}. Its delta of {row['delta']:g} allows for {100 * row['delta']:g} % of "
+                "runs."
             )
     if broken:
         of = sum(map(promised_runs, rows))
-        broken = [f"PROMISE BROKEN in {total(rows, 'broken'):,} of {of:,} runs that came with one.", *broken]
+        broken = [
+            f"PROMISE BROKEN in {total(rows, 'broken'):,} of {of:,} runs that came with one.",
+            *broken,
+        ]
     # What a log certified is said once, though every agent of a scenario had the same log.
     return (*broken, *dict.fromkeys(false))
 
@@ -112,17 +142,28 @@ def _alarms(known: Known, rows: Rows) -> tuple[str, ...]:
 def _found(rows: Rows) -> tuple[str, ...]:
     """Return what happened, in plain words."""
     lines = []
-    given, others = ([row for row in rows if on_given_value(row) is is_given] for is_given in (True, False))
-    for some, before, after in ((others, "certified ", ""), (given, "", f" that are {GIVEN_VALUE},")):
+    given, others = (
+        [row for row in rows if on_given_value(row) is is_given] for is_given in (True, False)
+    )
+    for some, before, after in (
+        (others, "certified ", ""),
+        (given, "", f" that are {GIVEN_VALUE},"),
+    ):
         runs, broken = sum(map(promised_runs, some)), total(some, "broken")
         if runs:
             in_sum = any(row["in_sum"] for row in some if promised_runs(row))
-            what = "broke its promise" if in_sum else "ever had an episode whose expected return was below the floor"
+            what = (
+                "broke its promise"
+                if in_sum
+                else "ever had an episode whose expected return was below the floor"
+            )
             who = f"{broken:,} of" if broken else "None of"
             lines.append(f"{who} the {runs:,} {before}{plural('run', runs)}{after} {what}.")
     trusted = total(others, "on_trust")
     if trusted:
-        lines.append(f"{runs_in_words(trusted)} never left the baseline: trusted throughout, not certified.")
+        lines.append(
+            f"{runs_in_words(trusted)} never left the baseline: trusted throughout, not certified."
+        )
     # A scaled agent without a floor is named once, for its scale.
     free = [row for row in rows if row["no_floor"] and not row["not_certified"]]
     scaled = [row for row in rows if row["not_certified"]]
@@ -140,7 +181,9 @@ def _below(rows: Rows) -> str:
     """Return in how many runs, and in how many episodes of them, something was below the floor."""
     runs, below = total(rows, "trials"), total(rows, "runs_below")
     words = f"{below:,} of {runs_in_words(runs)}" if below else f"none of {runs_in_words(runs)}"
-    if below and len({row["episodes"] for row in rows}) == 1:  # of runs of different lengths a mean says nothing
+    if (
+        below and len({row["episodes"] for row in rows}) == 1
+    ):  # of runs of different lengths a mean says nothing
         mean = sum(row["violations"] * row["trials"] for row in rows) / runs
         words += f", on average in {amount(mean)} of {rows[0]['episodes']:,} episodes"
     return words
@@ -158,8 +201,9 @@ def _caveats(results: Results, rows: Rows) -> list[str]:
     if block > 0.0:
         share = f"{100 * block:g} %"
         lines.append(
-            f"plans in blocks of {share} of the episodes so far: a moment is known to {share} only. Where all trials "
-            "share it, an interval without width, or a narrow band, comes from the blocks."
+            f"plans in blocks of {share} of the episodes so far: a moment is known to {share} "
+            "only. Where all trials share it, an interval without width, or a narrow band, comes "
+            "from the blocks."
         )
     false = total(rows, "premise_false")
     if false:

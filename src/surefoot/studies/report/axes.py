@@ -1,4 +1,5 @@
-"""What the figures of a study share: the cells to draw, axes by scenario or by cell, curves with bands, legends.
+"""What the figures of a study share: the cells to draw, axes by scenario or by cell, curves with
+bands, legends.
 
 matplotlib is imported when the first picture is drawn, and no global style is touched.
 """
@@ -15,9 +16,24 @@ import numpy as np
 from surefoot.agents.promise import UNCERTIFIED
 from surefoot.base.arrays import Floats, Ints
 from surefoot.errors import InvalidSetting
-from surefoot.show.figures import COLOURS, LINES, MARKERS, Line, finished, missing_letters_allowed, new_figure
+from surefoot.show.figures import (
+    COLOURS,
+    LINES,
+    MARKERS,
+    Line,
+    finished,
+    missing_letters_allowed,
+    new_figure,
+)
 from surefoot.studies.analysis.stats import band
-from surefoot.studies.analysis.trials import Of, Trials, baseline_is_below, column, grouped, is_uncertified
+from surefoot.studies.analysis.trials import (
+    Of,
+    Trials,
+    baseline_is_below,
+    column,
+    grouped,
+    is_uncertified,
+)
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.study import Scenario
@@ -54,7 +70,9 @@ STYLE: Any = {  # of our pictures alone
 
 @dataclass(frozen=True)
 class DrawnCell:
-    """A cell that has trials, with what decides how it looks: the same in every picture of a study."""
+    """A cell that has trials, with what decides how it looks: the same in every picture of a
+    study.
+    """
 
     scenario: Scenario
     number: int  # of the agent in the study, which decides its colour
@@ -69,7 +87,9 @@ class DrawnCell:
 
     @property
     def line(self) -> Line:
-        """The line style of the agent, for readers to whom colours look alike. There is one more than colours."""
+        """The line style of the agent, for readers to whom colours look alike. There is one more
+        than colours.
+        """
         return LINES[self.number % len(LINES)]
 
     @property
@@ -81,7 +101,11 @@ class DrawnCell:
     def counted(self) -> str:
         """The label, and how many trials there are where some are missing."""
         there = len(self.trials)
-        return self.label if there == self.wanted else f"{self.label} ({there} of {self.wanted} trials)"
+        return (
+            self.label
+            if there == self.wanted
+            else f"{self.label} ({there} of {self.wanted} trials)"
+        )
 
     def mean(self, of: Of) -> Any:
         """Return the mean over trials."""
@@ -104,9 +128,13 @@ def drawn_cells(results: Results) -> list[DrawnCell]:
             label += ", knows V^b"
         if any(map(is_uncertified, trials)):
             label += f", {UNCERTIFIED}"
-        found.append(DrawnCell(cell.scenario, list(labels).index(cell.agent.id), label, trials, study.trials))
+        found.append(
+            DrawnCell(cell.scenario, list(labels).index(cell.agent.id), label, trials, study.trials)
+        )
     if not found:
-        raise InvalidSetting(f"There is no trial of study {study.name!r} to draw in {results.path}. Run it first.")
+        raise InvalidSetting(
+            f"There is no trial of study {study.name!r} to draw in {results.path}. Run it first."
+        )
     return found
 
 
@@ -128,22 +156,31 @@ def trials_of(cells: Sequence[DrawnCell]) -> list[Trial]:
 def one_world(results: Results) -> bool:
     """Are all scenarios of one world, so that their returns can be compared?"""
     first = results.study.scenarios[0]
-    return all(one.world == first.world and one.world_seeds == first.world_seeds for one in results.study.scenarios)
+    return all(
+        one.world == first.world and one.world_seeds == first.world_seeds
+        for one in results.study.scenarios
+    )
 
 
 def several_baselines(trials: Trials) -> bool:
-    """Is the baseline another one in every trial: learnt from the trial's own log, or of its own world?"""
+    """Is the baseline another one in every trial: learnt from the trial's own log, or of its own
+    world?
+    """
     return trials[0].log_episodes is not None or len(set(column(trials, "optimum"))) > 1
 
 
 def by_trial(trials: Trials, of: Of) -> Floats:
-    """Return one value for each number of a trial: trials of the same number have the same scenario."""
+    """Return one value for each number of a trial: trials of the same number have the same
+    scenario.
+    """
     numbers = dict(zip(column(trials, "trial"), column(trials, of), strict=True))
     return np.array(list(numbers.values()))
 
 
 def level(trials: Trials, of: Of) -> float:
-    """Return a value that is the same in all trials; where there are several, the mean over trials."""
+    """Return a value that is the same in all trials; where there are several, the mean over
+    trials.
+    """
     values = by_trial(trials, of)
     return float(values[0] if (values == values[0]).all() else values.mean())
 
@@ -151,8 +188,8 @@ def level(trials: Trials, of: Of) -> float:
 def bins_of(trials: Trials, axis: str) -> tuple[Ints, Ints, Ints]:
     """Return the first episode and the end of each point to draw, and the bin at which it begins.
 
-    There are at most MOST_POINTS. Bins that are too many are pooled: equally many each, or, on a logarithmic axis, more
-    and more.
+    There are at most MOST_POINTS. Bins that are too many are pooled: equally many each, or, on a
+    logarithmic axis, more and more.
     """
     trial = trials[0]
     n = len(trial.curve_episode)
@@ -176,17 +213,23 @@ def pool(values: Floats, weights: Ints, groups: Ints) -> Floats:
 
 
 def figure_of(results: Results, height: float, more: str = "") -> "Figure":
-    """Return a figure with its heading: the study, how many trials, what is missing, and what is NOT CERTIFIED."""
+    """Return a figure with its heading: the study, how many trials, what is missing, and what is
+    NOT CERTIFIED.
+    """
     study = results.study
     facts = [more] if more else []
     facts.append("1 trial per cell" if study.trials == 1 else f"{study.trials} trials per cell")
     if study.size == "quick":
         facts.append("quick")
     if results.missing > 0:
-        facts.append(f"{results.missing:,} of {len(study.cells) * study.trials:,} trials are missing")
+        facts.append(
+            f"{results.missing:,} of {len(study.cells) * study.trials:,} trials are missing"
+        )
     lines = [*in_lines(study.title, HEADING), *in_lines("; ".join(facts), HEADING)]
     trials = [trial for some in results.trials.values() for trial in some]
-    scaled = {trial.label: trial.promise.why_uncertified for trial in trials if is_uncertified(trial)}
+    scaled = {
+        trial.label: trial.promise.why_uncertified for trial in trials if is_uncertified(trial)
+    }
     if scaled:
         agents = "; ".join(f"{label} ({why})" for label, why in scaled.items())
         lines += in_lines(f"{UNCERTIFIED}: {agents}", HEADING)
@@ -196,10 +239,11 @@ def figure_of(results: Results, height: float, more: str = "") -> "Figure":
 
 
 def picture(plot: "Callable[[Results], Figure | str]") -> "Callable[[Results], Figure]":
-    """Give a figure our style, and end it with its layout fixed: a second layout would differ slightly from the first.
+    """Give a figure our style, and end it with its layout fixed: a second layout would differ
+    slightly from the first.
 
-    A plot returns its figure, or, in words, why there is nothing to draw: then that is the picture. Results without
-    any trial are refused.
+    A plot returns its figure, or, in words, why there is nothing to draw: then that is the picture.
+    Results without any trial are refused.
     """
 
     @wraps(plot)
@@ -213,7 +257,9 @@ def picture(plot: "Callable[[Results], Figure | str]") -> "Callable[[Results], F
                 why, figure = figure, figure_of(results, 0.8)
                 figure.text(0.5, 0.3, why, ha="center", va="center", fontsize=LARGE)
             for axes in figure.axes:
-                axes.tick_params(labelsize=SMALL)  # in the style it would be forgotten when the picture is written
+                axes.tick_params(
+                    labelsize=SMALL
+                )  # in the style it would be forgotten when the picture is written
             finished(figure)
             with missing_letters_allowed():
                 figure.draw_without_rendering()
@@ -223,12 +269,16 @@ def picture(plot: "Callable[[Results], Figure | str]") -> "Callable[[Results], F
     return drawn
 
 
-def axes_by_scenario(results: Results, ylabel: str) -> tuple["Figure", list[tuple["Axes", list[DrawnCell]]]]:
+def axes_by_scenario(
+    results: Results, ylabel: str
+) -> tuple["Figure", list[tuple["Axes", list[DrawnCell]]]]:
     """Return large axes, two per row, each with the cells of a scenario."""
     several = by_scenario(drawn_cells(results))
     lines = max(map(len, several)) + 1
     headings = [cells[0].scenario.heading for cells in several]
-    figure, grid = two_per_row(results, headings, ylabel, 3.2 + 0.15 * max(lines, 3), one_world(results))
+    figure, grid = two_per_row(
+        results, headings, ylabel, 3.2 + 0.15 * max(lines, 3), one_world(results)
+    )
     for axes in grid:
         axes.set_xlabel("episode")
         thousands(axes.yaxis)
@@ -255,7 +305,9 @@ def two_per_row(
 def axes_by_cell(
     results: Results, cells: Sequence[DrawnCell], row_height: float, sharey: bool
 ) -> tuple["Figure", list[tuple["Axes", DrawnCell]]]:
-    """Return small axes: a row per agent, a column per scenario; scenarios too many for a row go below, in blocks."""
+    """Return small axes: a row per agent, a column per scenario; scenarios too many for a row go
+    below, in blocks.
+    """
     several = by_scenario(cells)
     numbers = sorted({cell.number for cell in cells})
     blocks = math.ceil(len(several) / SCENARIOS_PER_ROW)
@@ -270,7 +322,9 @@ def axes_by_cell(
         mine = dict(enumerate(several)).get(block * columns + place, [])
         cell = next((cell for cell in mine if cell.number == numbers[line]), None)
         if line == 0 and mine:
-            axes.set_title("\n".join(in_lines(mine[0].scenario.heading, 135 // columns)), fontsize=MEDIUM)
+            axes.set_title(
+                "\n".join(in_lines(mine[0].scenario.heading, 135 // columns)), fontsize=MEDIUM
+            )
         if line == len(numbers) - 1 and mine:
             axes.set_xlabel("episode", fontsize=SMALL)
         if cell is None:
@@ -299,20 +353,26 @@ def legend_of_all(figure: "Figure", handles: Sequence[Any], columns: int = 4) ->
 def draw_curve(
     axes: "Axes", cell: DrawnCell, x: Floats | Ints, curves: Floats, label: str
 ) -> tuple[Floats, Floats, Floats]:
-    """Draw a mean and, where there is more than one trial, its band; of a few trials, all that they cover.
+    """Draw a mean and, where there is more than one trial, its band; of a few trials, all that they
+    cover.
 
-    Returns lie between bounds and switch: a t interval of two or three of them reaches where none can be.
+    Returns lie between bounds and switch: a t interval of two or three of them reaches where none
+    can be.
     """
     mean, low, high = band(curves)
     if len(curves) < FEW:
         low, high = curves.min(axis=0), curves.max(axis=0)
-    axes.plot(x, mean, color=cell.colour, ls=cell.line, lw=1.6, zorder=9 - 0.1 * cell.number, label=label)
+    axes.plot(
+        x, mean, color=cell.colour, ls=cell.line, lw=1.6, zorder=9 - 0.1 * cell.number, label=label
+    )
     if len(curves) > 1:
         wide = high > low
         # Where it has no width there is nothing to fill; its neighbours close it.
         wide[:-1] |= wide[1:]
         wide[1:] |= wide[:-1]
-        axes.fill_between(x, low, high, where=wide.tolist(), color=cell.colour, alpha=0.22, lw=0, zorder=2)
+        axes.fill_between(
+            x, low, high, where=wide.tolist(), color=cell.colour, alpha=0.22, lw=0, zorder=2
+        )
     return mean, low, high
 
 
@@ -330,8 +390,11 @@ def draw_levels(axes: "Axes", trials: Trials) -> list[float]:
     return values
 
 
-def limit(axes: "Axes", drawn: Sequence[tuple[Floats, Floats, Floats]], levels: Sequence[float]) -> None:
-    """Set the range to fit all means and lines; a band as well, unless it is so wide that the means would be flat.
+def limit(
+    axes: "Axes", drawn: Sequence[tuple[Floats, Floats, Floats]], levels: Sequence[float]
+) -> None:
+    """Set the range to fit all means and lines; a band as well, unless it is so wide that the means
+    would be flat.
 
     Axes that share their range get what all of them need.
     """
@@ -344,7 +407,11 @@ def limit(axes: "Axes", drawn: Sequence[tuple[Floats, Floats, Floats]], levels: 
             high = max(high, min(float(over.max()), max(means) + reach))
     margin = 0.04 * (high - low or 1.0)
     ends = [(low - margin, high + margin)]
-    ends += [other.get_ylim() for other in axes.get_shared_y_axes().get_siblings(axes) if not other.get_autoscaley_on()]
+    ends += [
+        other.get_ylim()
+        for other in axes.get_shared_y_axes().get_siblings(axes)
+        if not other.get_autoscaley_on()
+    ]
     axes.set_ylim(min(end[0] for end in ends), max(end[1] for end in ends))
 
 
@@ -364,11 +431,15 @@ def thousands(axis: Any) -> None:
     from matplotlib.ticker import EngFormatter, FuncFormatter
 
     large = EngFormatter(sep="")
-    axis.set_major_formatter(FuncFormatter(lambda value, _: large(value) if abs(value) >= 1000.0 else f"{value:g}"))
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: large(value) if abs(value) >= 1000.0 else f"{value:g}")
+    )
 
 
 def with_violations(cell: DrawnCell) -> str:
-    """Return the words of the legend: the agent and its violations per run, mean over trials, all episodes counted."""
+    """Return the words of the legend: the agent and its violations per run, mean over trials,
+    all episodes counted.
+    """
     total = sum(column(cell.trials, "violations"))
     mean = total / len(cell.trials)
     whole = mean >= 10.0 or total % len(cell.trials) == 0
@@ -379,7 +450,9 @@ def with_violations(cell: DrawnCell) -> str:
 
 
 def legend_below(axes: "Axes", agents: int) -> None:
-    """Put the legend below the axes, where it hides nothing: agents on the left, lines on the right."""
+    """Put the legend below the axes, where it hides nothing: agents on the left, lines on the
+    right.
+    """
     from matplotlib.lines import Line2D
     from matplotlib.transforms import ScaledTranslation
 
@@ -408,7 +481,9 @@ def legend_below(axes: "Axes", agents: int) -> None:
 def in_lines(text: str, width: int) -> list[str]:
     """Return lines of at most so many letters; the words NOT CERTIFIED stay in one line."""
     glued = text.replace(UNCERTIFIED, UNCERTIFIED.replace(" ", NO_BREAK))
-    return [piece.replace(NO_BREAK, " ") for line in glued.splitlines() for piece in wrap(line, width)]
+    return [
+        piece.replace(NO_BREAK, " ") for line in glued.splitlines() for piece in wrap(line, width)
+    ]
 
 
 def number_cells(axes: "Axes", S: int, A: int) -> None:
@@ -419,14 +494,17 @@ def number_cells(axes: "Axes", S: int, A: int) -> None:
 
 
 def colour_of(h: float, H: int) -> Any:
-    """Return the colour of h: from yellow-green (0: the boldest) to dark violet (H: the baseline)."""
+    """Return the colour of h: from yellow-green (0: the boldest) to dark violet (H: the
+    baseline).
+    """
     from matplotlib import colormaps
 
     return colormaps["viridis"](0.85 * (1.0 - h / H))
 
 
 def h_handles(several: Sequence[int], shape: str, optimist: str, baseline: str) -> list[Any]:
-    """Return legend entries for h = 0..H; where scenarios differ in H, or H is large, for its ends and between.
+    """Return legend entries for h = 0..H; where scenarios differ in H, or H is large, for its ends
+    and between.
 
     Where there is no H, the two ends have no h.
     """
@@ -434,8 +512,15 @@ def h_handles(several: Sequence[int], shape: str, optimist: str, baseline: str) 
 
     if several:
         H, equal = max(several), min(several) == max(several)
-        names: dict[float, str] = {0: shape.format(0) + optimist, H: shape.format(H if equal else "H") + baseline}
-        names |= {h: shape.format(h) for h in range(1, H)} if equal and H < MOST_NAMED else {H / 2: "between"}
+        names: dict[float, str] = {
+            0: shape.format(0) + optimist,
+            H: shape.format(H if equal else "H") + baseline,
+        }
+        names |= (
+            {h: shape.format(h) for h in range(1, H)}
+            if equal and H < MOST_NAMED
+            else {H / 2: "between"}
+        )
     else:
         H, names = 1, {0: optimist.strip(" ()"), 1: baseline.strip(" ()")}
     return [Line2D([], [], color=colour_of(h, H), lw=1.4, label=names[h]) for h in sorted(names)]

@@ -1,8 +1,10 @@
-"""Pictures of a study's results: scenarios as axes, agents as lines of a colour that is theirs in every picture.
+"""Pictures of a study's results: scenarios as axes, agents as lines of a colour that is theirs in
+every picture.
 
-Means are over trials, bands are pointwise 95 % intervals of those means, or, of fewer than five trials, all that they
-cover. What is missing is not drawn, and the title says how much that is. matplotlib is imported when the first picture
-is drawn, and no global style is touched. `FIGURES`, at the end, names every figure once.
+Means are over trials, bands are pointwise 95 % intervals of those means, or, of fewer than five
+trials, all that they cover. What is missing is not drawn, and the title says how much that is.
+matplotlib is imported when the first picture is drawn, and no global style is touched. `FIGURES`,
+at the end, names every figure once.
 """
 
 import html
@@ -66,13 +68,16 @@ if TYPE_CHECKING:
 MOST_STEPS = 8  # axes beside each other in a picture of visits
 MOST_VECTOR_CELLS = 4000  # of a heat map; with more, the picture of it is smaller than its outlines
 PLAYED, UPPER = "#B8B8B8", "#999999"
-# Baseline, mixture, optimistic: dark, middle and light, so that they differ in grey as well; Okabe and Ito's hues.
+# Baseline, mixture, optimistic: dark, middle and light, so that they differ in grey as well; Okabe
+# and Ito's hues.
 EXITS = ("#0B3C6F", "#D55E00", "#F0E442")
 
 
 @picture
 def plot_return(results: Results) -> "Figure":
-    """Draw the expected return per episode, with floor, baseline and optimum; violations in the legends."""
+    """Draw the expected return per episode, with floor, baseline and optimum; violations in the
+    legends.
+    """
     figure, grid = axes_by_scenario(results, "expected return per episode")
     # A bin stands at its middle; on a logarithmic axis episode 0 is the first.
     shift = 0.5 if results.study.axis == "log" else 0.0
@@ -81,7 +86,11 @@ def plot_return(results: Results) -> "Figure":
         for cell in cells:
             first, end, groups = bins_of(cell.trials, results.study.axis)
             curves = [pool(trial.curve_mean, trial.curve_episodes, groups) for trial in cell.trials]
-            drawn.append(draw_curve(axes, cell, (first + end) / 2 + shift, np.array(curves), with_violations(cell)))
+            drawn.append(
+                draw_curve(
+                    axes, cell, (first + end) / 2 + shift, np.array(curves), with_violations(cell)
+                )
+            )
             begins.append(float(first[0] + end[0]) / 2 + 0.5)
         limit(axes, drawn, draw_levels(axes, trials_of(cells)))
         episode_axis(axes, cells, results.study.axis, min(begins))
@@ -122,7 +131,9 @@ def _last(cell: DrawnCell, groups: Ints) -> Ints:
 
 
 def _limit_by_factors(axes: "Axes", means: Sequence[Floats], most: float) -> None:
-    """Set a logarithmic axis of regret to fit all means that are above 0, and the most that the baseline has."""
+    """Set a logarithmic axis of regret to fit all means that are above 0, and the most that the
+    baseline has.
+    """
     axes.set_yscale("log")
     values = np.append(np.concatenate(means), most)
     positive = values[values > 0]
@@ -143,7 +154,9 @@ def plot_ribbon(results: Results) -> "Figure":
         shares /= shares.sum(axis=1, keepdims=True)
         # Stretches without a change are one piece.
         begins = np.append(0, 1 + np.flatnonzero((np.diff(shares, axis=0) != 0.0).any(axis=1)))
-        edges = np.append(first[begins], cell.trials[0].episodes) + (1 if results.study.axis == "log" else 0)
+        edges = np.append(first[begins], cell.trials[0].episodes) + (
+            1 if results.study.axis == "log" else 0
+        )
         tops = np.vstack([np.zeros(len(begins)), np.cumsum(shares[begins], axis=1).T])
         tops = np.hstack([tops, tops[:, -1:]])
         for i, colour in enumerate(EXITS):
@@ -177,16 +190,24 @@ def plot_certificates(results: Results) -> "Figure | str":
         axes.plot(x, lower, color=PLAYED, lw=3.6, zorder=2)
         levels = draw_levels(axes, cell.trials)
         episode_axis(axes, [cell], results.study.axis, float(x[0]))
-        # The upper value begins at the most that can be paid, often far above: it comes in from there.
+        # The upper value begins at the most that can be paid, often far above: it comes in from
+        # there.
         low = min(*levels, *(float(values.min()) for values in drawn.values()), float(lower.min()))
         limit(axes, [], [low, min(float(upper.max()), max(levels) + 0.35 * (max(levels) - low))])
     # Where no agent has a candidate for every h0, it has two, or one.
-    several = [cell.trials[0].H for cell in cells if cell.trials[0].trace_candidates.shape[1] == cell.trials[0].H + 1]
+    several = [
+        cell.trials[0].H
+        for cell in cells
+        if cell.trials[0].trace_candidates.shape[1] == cell.trials[0].H + 1
+    ]
     handles = [
         Line2D([], [], color=PLAYED, lw=3.6, label="lower value of what would be played"),
         *h_handles(several, "h0 = {}", optimist=" (optimistic)", baseline=" (baseline)"),
         Line2D([], [], color=UPPER, lw=0.9, label="upper value: no policy is worth more"),
-        *(Line2D([], [], color=GREY, ls=style, lw=1.0, label=name) for name, style in LEVELS.items()),
+        *(
+            Line2D([], [], color=GREY, ls=style, lw=1.0, label=name)
+            for name, style in LEVELS.items()
+        ),
     ]
     legend_of_all(figure, handles)
     figure.supylabel("return")
@@ -194,7 +215,8 @@ def plot_certificates(results: Results) -> "Figure | str":
 
 
 def traces(cell: DrawnCell) -> tuple[Floats, Floats, Floats]:
-    """Return the means of lower, upper and candidates (checkpoints, candidates) at the first trial's checkpoints.
+    """Return the means of lower, upper and candidates (checkpoints, candidates) at the first
+    trial's checkpoints.
 
     Trials whose checkpoints are not the same (blocks of other lengths) are interpolated there.
     """
@@ -213,8 +235,8 @@ def traces(cell: DrawnCell) -> tuple[Floats, Floats, Floats]:
 def by_h0(candidates: Floats, H: int, S: int) -> dict[int, Floats]:
     """Return each candidate by its h0. A single one is what is played, and is drawn as that.
 
-    With many states these are the ends and the first splice: other splices need not be bounded (docs/scaling.md), and
-    then have the lowest possible value, which says nothing of them.
+    With many states these are the ends and the first splice: other splices need not be bounded
+    (docs/scaling.md), and then have the lowest possible value, which says nothing of them.
     """
     h0 = {H + 1: list(range(H + 1)), 2: [0, H]}.get(candidates.shape[1], [])
     known = dict(zip(h0, candidates.T, strict=False))
@@ -223,14 +245,18 @@ def by_h0(candidates: Floats, H: int, S: int) -> dict[int, Floats]:
 
 @picture
 def plot_coverage(results: Results) -> "Figure":
-    """Draw the visits of every pair at the end, in the first scenario that has trials; hatched: none in any trial."""
+    """Draw the visits of every pair at the end, in the first scenario that has trials; hatched:
+    none in any trial.
+    """
     from matplotlib.colors import LogNorm
 
     cells = by_scenario(drawn_cells(results))[0]
     means = [cell.mean("n_sa") for cell in cells]
     columns = min(MOST_STEPS, max(len(mean) for mean in means))
     S, A = means[0].shape[1:]
-    figure = figure_of(results, 1.0 + len(cells) * min(2.2, max(1.1, 0.8 + 0.12 * S)), cells[0].scenario.heading)
+    figure = figure_of(
+        results, 1.0 + len(cells) * min(2.2, max(1.1, 0.8 + 0.12 * S)), cells[0].scenario.heading
+    )
     grid = figure.subplots(len(cells), columns, squeeze=False)
     seen = np.concatenate([mean[mean > 0] for mean in means])
     norm = LogNorm(seen.min(), max(seen.max(), seen.min() * 1.01))
@@ -240,8 +266,13 @@ def plot_coverage(results: Results) -> "Figure":
         for axes in row[len(steps) :]:
             axes.remove()
         for axes, h in zip(row, steps, strict=False):
-            mesh = _draw_visits(axes, mean[h], norm, rasterized=H * S * A * len(cells) > MOST_VECTOR_CELLS)
-            axes.set_title("all steps" if H == 1 and cell.trials[0].H > 1 else f"step {h + 1} of {H}", fontsize=SMALL)
+            mesh = _draw_visits(
+                axes, mean[h], norm, rasterized=H * S * A * len(cells) > MOST_VECTOR_CELLS
+            )
+            axes.set_title(
+                "all steps" if H == 1 and cell.trials[0].H > 1 else f"step {h + 1} of {H}",
+                fontsize=SMALL,
+            )
             if axes is row[0]:
                 axes.set_ylabel("\n".join([*in_lines(cell.label, 22), "state"]), fontsize=SMALL)
             else:
@@ -267,7 +298,9 @@ def _draw_visits(axes: "Axes", visits: Floats, norm: Any, rasterized: bool) -> A
 
 @picture
 def plot_by_h(results: Results) -> "Figure | str":
-    """Draw the episodes so far at each h, from 0 (optimistic) to H (the baseline); agents with a floor only."""
+    """Draw the episodes so far at each h, from 0 (optimistic) to H (the baseline); agents with a
+    floor only.
+    """
     cells = with_floor(results)
     if not cells:
         return "No agent of this study promises a floor: there is no h to count."
@@ -286,7 +319,9 @@ def plot_by_h(results: Results) -> "Figure | str":
         episode_axis(axes, [cell], results.study.axis, float(end[0]))
         thousands(axes.yaxis)
     several = [cell.trials[0].H for cell in cells]
-    legend_of_all(figure, h_handles(several, "h = {}", " (optimistic)", " (baseline, or mixed with it)"))
+    legend_of_all(
+        figure, h_handles(several, "h = {}", " (optimistic)", " (baseline, or mixed with it)")
+    )
     figure.supylabel("episodes so far")
     return figure
 
@@ -304,7 +339,9 @@ def plot_violations(results: Results) -> "Figure | str":
         by_agent = grouped((cell.number, cell) for cell in cells)
         for i, mine in enumerate(by_agent.values()):
             # Moved by a factor, so that agents do not hide each other.
-            _draw_violations(left, right, sorted(mine, key=log_size), 1.06 ** (i - (len(by_agent) - 1) / 2))
+            _draw_violations(
+                left, right, sorted(mine, key=log_size), 1.06 ** (i - (len(by_agent) - 1) / 2)
+            )
         _dress_violations(left, right, cells)
         left.set_title(title, loc="left")
         handles |= {handle.get_label(): handle for handle in left.get_legend_handles_labels()[0]}
@@ -312,18 +349,26 @@ def plot_violations(results: Results) -> "Figure | str":
     return figure
 
 
-def _draw_violations(left: "Axes", right: "Axes", cells: Sequence[DrawnCell], beside: float) -> None:
+def _draw_violations(
+    left: "Axes", right: "Axes", cells: Sequence[DrawnCell], beside: float
+) -> None:
     """Draw one agent: its violations, and the runs that have any."""
     x = beside * np.array([log_size(cell) for cell in cells], dtype=np.float64)
     colour, points = cells[0].colour, f"{cells[0].marker}-"
     means = [cell.mean("violations") for cell in cells]
     left.plot(x, means, points, color=colour, ms=4, lw=1.2, label=cells[0].label)
-    every = [(size, trial.violations) for size, cell in zip(x, cells, strict=True) for trial in cell.trials]
+    every = [
+        (size, trial.violations)
+        for size, cell in zip(x, cells, strict=True)
+        for trial in cell.trials
+    ]
     left.plot(*np.array(every).T, "o", color=colour, ms=2.5, alpha=0.3, mec="none")
     bad = [(count(cell.trials, "violations"), len(cell.trials)) for cell in cells]
     shares = np.array([k / n for k, n in bad])
     errors = np.abs(np.array([binomial_bounds(k, n) for k, n in bad]).T - shares)
-    right.errorbar(x, shares, yerr=errors, fmt=points, color=colour, ms=4, lw=1.2, elinewidth=0.9, capsize=2)
+    right.errorbar(
+        x, shares, yerr=errors, fmt=points, color=colour, ms=4, lw=1.2, elinewidth=0.9, capsize=2
+    )
 
 
 def _dress_violations(left: "Axes", right: "Axes", cells: Sequence[DrawnCell]) -> None:
@@ -353,7 +398,9 @@ def log_size(cell: DrawnCell) -> int:
 
 
 def log_series(cells: Sequence[DrawnCell]) -> dict[str, list[DrawnCell]]:
-    """Return the cells that differ in the size of their log only, by what they have in common and others have not."""
+    """Return the cells that differ in the size of their log only, by what they have in common
+    and others have not.
+    """
     facts = [_facts_but_size(cell.scenario) for cell in cells]
     distinct = [i for i, found in enumerate(zip(*facts, strict=True)) if len(set(found)) > 1]
     titles = [", ".join(some[i] for i in distinct if some[i]) for some in facts]
@@ -365,12 +412,17 @@ def _facts_but_size(scenario: Scenario) -> tuple[str, ...]:
     log = scenario.log
     assert log is not None
     world = ", ".join(f"{key} = {value}" for key, value in sizes_of(scenario).items())
-    written = log.behaviour if isinstance(log.behaviour, str) else f"{log.behaviour[0]} = {log.behaviour[1]:g}"
+    written = (
+        log.behaviour
+        if isinstance(log.behaviour, str)
+        else f"{log.behaviour[0]} = {log.behaviour[1]:g}"
+    )
     return (
         f"{scenario.world['name']} ({world})" if world else str(scenario.world["name"]),
         f"behaviour {written}",
         log.method,
-        f"floor {scenario.floor if isinstance(scenario.floor, str) else format(scenario.floor, 'g')}",
+        "floor "
+        f"{scenario.floor if isinstance(scenario.floor, str) else format(scenario.floor, 'g')}",
         f"{scenario.episodes:,} episodes" if scenario.episodes else "",
     )
 
@@ -386,31 +438,46 @@ def save_png(figure: "Figure", path: str | Path) -> Path:
 
 
 def save_svg(figure: "Figure", salt: str = "figure", label: str = "") -> str:
-    """Return the SVG element of a figure, for a page, with the label that a screen reader reads: always the same bytes.
+    """Return the SVG element of a figure, for a page, with the label that a screen reader reads:
+    always the same bytes.
 
-    Figures with different salts can stand on one page: ids begin with the salt. Letters are drawn as paths, so that the
-    picture is the same where our font is not installed and nothing comes to overlap.
+    Figures with different salts can stand on one page: ids begin with the salt. Letters are drawn
+    as paths, so that the picture is the same where our font is not installed and nothing comes to
+    overlap.
     """
     import matplotlib
 
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", salt):
-        raise InvalidSetting(f"salt is {salt!r}, expected a letter, then letters, digits, _ or -: ids begin with it.")
+        raise InvalidSetting(
+            f"salt is {salt!r}, expected a letter, then letters, digits, _ or -: ids begin with it."
+        )
     written = io.StringIO()
     settings: Any = {"svg.hashsalt": salt, "svg.fonttype": "path", "svg.image_inline": True}
-    settings |= {"font.sans-serif": ["DejaVu Sans"], "mathtext.fontset": "dejavusans"}  # whose licence the page names
+    settings |= {
+        "font.sans-serif": ["DejaVu Sans"],
+        "mathtext.fontset": "dejavusans",
+    }  # whose licence the page names
     with matplotlib.rc_context(settings), missing_letters_allowed():
-        figure.savefig(written, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+        figure.savefig(
+            written, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        )
     text = written.getvalue()
     text = text[text.index("<svg") :]
     text = text.replace("xlink:href=", "href=")
-    text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)  # a title may hold what ends a comment in HTML
-    text = text.replace(">*{", f">#{salt}-figure_1 *{{")  # a style for this picture, not for the whole page
+    text = re.sub(
+        r"<!--.*?-->\s*", "", text, flags=re.DOTALL
+    )  # a title may hold what ends a comment in HTML
+    text = text.replace(
+        ">*{", f">#{salt}-figure_1 *{{"
+    )  # a style for this picture, not for the whole page
     text = re.sub(r'\bid="', f'id="{salt}-', text)
     text = re.sub(r'(href="|url\()#', rf"\1#{salt}-", text)
     # A hundredth of a point is less than anybody sees, and half of the bytes.
     text = re.sub(r' d="[^"]*"', lambda path: re.sub(r"-?\d+\.\d{3,}", _rounded, path[0]), text)
     named = f'aria-label="{html.escape(label)}"' if label else ""
-    return text.replace("<svg ", f'<svg role="img" {named} style="max-width: 100%; height: auto" ', 1)
+    return text.replace(
+        "<svg ", f'<svg role="img" {named} style="max-width: 100%; height: auto" ', 1
+    )
 
 
 def _rounded(number: re.Match[str]) -> str:
@@ -427,50 +494,57 @@ class StudyFigure(NamedTuple):
 FIGURES: Mapping[str, StudyFigure] = {  # by the name in a study's file
     "return": StudyFigure(
         plot_return,
-        "Expected return of the policies played, exact, not sampled: the mean over trials with its 95 % band (of fewer "
-        "than five trials: from the lowest to the highest). A point is a mean over a bin of episodes, so single "
-        "violations do not show in a curve; the legend counts every one.",
+        "Expected return of the policies played, exact, not sampled: the mean over trials with its "
+        "95 % band (of fewer than five trials: from the lowest to the highest). A point is a mean "
+        "over a bin of episodes, so single violations do not show in a curve; the legend counts "
+        "every one.",
     ),
     "regret": StudyFigure(
         plot_regret,
-        "What was lost against the optimum so far: the mean over trials with its 95 % band (of fewer than five trials: "
-        "from the lowest to the highest). Below the line of the baseline alone, learning has paid.",
+        "What was lost against the optimum so far: the mean over trials with its 95 % band (of "
+        "fewer than five trials: from the lowest to the highest). Below the line of the baseline "
+        "alone, learning has paid.",
     ),
     "ribbon": StudyFigure(
         plot_ribbon,
-        "What was played when: the baseline alone, a mixture with the optimistic policy, or the optimistic policy "
-        "alone (of DOPE and OptPess-LP: their linear program's own policy); shares of the episodes, mean over trials.",
+        "What was played when: the baseline alone, a mixture with the optimistic policy, or the "
+        "optimistic policy alone (of DOPE and OptPess-LP: their linear program's own policy); "
+        "shares of the episodes, mean over trials.",
     ),
     "certificates": StudyFigure(
         plot_certificates,
-        "Lower values of the candidates' returns, mean over trials: proved from the data, unless the agent is NOT "
-        "CERTIFIED. The boldest candidate that has reached the floor is played, mixed with its bolder neighbour where "
-        "the algorithm mixes; until there is one, the baseline is played on trust.",
+        "Lower values of the candidates' returns, mean over trials: proved from the data, unless "
+        "the agent is NOT CERTIFIED. The boldest candidate that has reached the floor is played, "
+        "mixed with its bolder neighbour where the algorithm mixes; until there is one, the "
+        "baseline is played on trust.",
     ),
     "coverage": StudyFigure(
         plot_coverage,
-        "How often each pair of state and action was visited by the end, in the first scenario: mean over trials on a "
-        "logarithmic scale. Hatched pairs were never visited.",
+        "How often each pair of state and action was visited by the end, in the first scenario: "
+        "mean over trials on a logarithmic scale. Hatched pairs were never visited.",
     ),
     "by-h": StudyFigure(
         plot_by_h,
-        "Episodes so far at each h, mean over trials: h = 0 is the optimistic policy alone, h = H the baseline or a "
-        "mixture with it. Lemma finite bounds the counts of h > 0 by a constant times log^2(K+1).",
+        "Episodes so far at each h, mean over trials: h = 0 is the optimistic policy alone, h = H "
+        "the baseline or a mixture with it. Lemma finite bounds the counts of h > 0 by a constant "
+        "times log^2(K+1).",
     ),
     "violations": StudyFigure(
         plot_violations,
-        "Episodes below the floor in a run, and how many runs have any, where the baseline was learnt from a log of so "
-        "many episodes. Bars are exact binomial 95 % bounds.",
+        "Episodes below the floor in a run, and how many runs have any, where the baseline was "
+        "learnt from a log of so many episodes. Bars are exact binomial 95 % bounds.",
     ),
     "growth": StudyFigure(
         plot_growth,
-        "Regret against K on logarithmic axes: medians over trials. Dotted lines are where the first optimistic "
-        "episode is; what is added after it is in the legend. The dashed line is the leading term of the theorem's "
-        "order without its constants; with them the bound is the number in the legend.",
+        "Regret against K on logarithmic axes: medians over trials. Dotted lines are where the "
+        "first optimistic episode is; what is added after it is in the legend. The dashed line is "
+        "the leading term of the theorem's order without its constants; with them the bound is the "
+        "number in the legend.",
     ),
     "exponents": StudyFigure(
         plot_exponents,
-        "Episodes that are not optimistic, on logarithmic axes: medians over trials, with the power law fitted to "
-        "them. Grey lines through the first point have the exponents of Lemma finite, which bounds from above.",
+        "Episodes that are not optimistic, on logarithmic axes: medians over trials, with the "
+        "power law fitted to them. Grey lines through the first point have the exponents of Lemma "
+        "finite, which bounds from above.",
     ),
 }

@@ -1,8 +1,10 @@
-"""One page of HTML with the results of studies: no scripts, nothing loaded, the same bytes for the same results.
+"""One page of HTML with the results of studies: no scripts, nothing loaded, the same bytes for the
+same results.
 
-Pictures come first: the verdict, then of each study its first figure, its claims (a line each, the numbers
-folded), its other figures and its tables; then what the promise presumes, how to run the studies again, and their
-files. Here is what is known; page.html.jinja writes it down, and style.css says how it looks.
+Pictures come first: the verdict, then of each study its first figure, its claims (a line each, the
+numbers folded), its other figures and its tables; then what the promise presumes, how to run the
+studies again, and their files. Here is what is known; page.html.jinja writes it down, and style.css
+says how it looks.
 """
 
 import re
@@ -33,14 +35,22 @@ from surefoot.studies.spec.library import GROUPS, packaged
 from surefoot.studies.spec.study import AgentSpec, Study
 from surefoot.worlds.registry import family
 
-COIN = "every episode's coin-averaged value"  # the scope of a promise that one episode's policy may miss
-HOLDS = {True: ("✓", "holds"), False: ("✗", "fails"), None: ("?", "unsure")}  # symbol and class of a claim's verdict
+# the scope of a promise that one episode's policy may miss
+COIN = "every episode's coin-averaged value"
+HOLDS = {
+    True: ("✓", "holds"),
+    False: ("✗", "fails"),
+    None: ("?", "unsure"),
+}  # symbol and class of a claim's verdict
 CLAIMED_BY = {  # the headings of claims, by their source
     PAPER: "What must come out if the paper is right",
     DRAFT: "What must come out if drafts of the paper are right, which it leaves out",
     OURS: "What we claim, and the paper does not",
 }
-SYMBOLS = {CERTIFIED: ("certified", "✓"), UNCERTIFIED: ("uncertified", "✗")}  # kind and symbol of a badge
+SYMBOLS = {
+    CERTIFIED: ("certified", "✓"),
+    UNCERTIFIED: ("uncertified", "✗"),
+}  # kind and symbol of a badge
 
 
 class Figure(NamedTuple):
@@ -64,7 +74,9 @@ class Part(NamedTuple):
 
 
 def write_report(studies: Sequence[Results | Analysis], path: str | Path) -> Path:
-    """Write the page to a file, whole or not at all. Results that are not analysed yet are analysed here."""
+    """Write the page to a file, whole or not at all. Results that are not analysed yet are
+    analysed here.
+    """
     write_whole(path, methodcaller("write", page(studies).encode()))
     return Path(path)
 
@@ -74,7 +86,9 @@ def page(studies: Sequence[Results | Analysis]) -> str:
     import jinja2
 
     if not studies:
-        raise InvalidSetting("There are no results to report. Give at least one folder that `run` wrote.")
+        raise InvalidSetting(
+            "There are no results to report. Give at least one folder that `run` wrote."
+        )
     analysed = [one if isinstance(one, Analysis) else analyse(one) for one in studies]
     parts = [_part(f"study-{i}", one) for i, one in enumerate(analysed, 1)]
     here = files("surefoot.studies.report")
@@ -85,7 +99,18 @@ def page(studies: Sequence[Results | Analysis]) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    helpers = (columns, command, comparisons, family, plural, promises, result, sizes_of, tags, tallies)
+    helpers = (
+        columns,
+        command,
+        comparisons,
+        family,
+        plural,
+        promises,
+        result,
+        sizes_of,
+        tags,
+        tallies,
+    )
     environment.globals |= {helper.__name__: helper for helper in helpers}
     environment.filters["promised_runs"] = promised_runs
     template = environment.from_string(here.joinpath("page.html.jinja").read_text(encoding="utf-8"))
@@ -111,7 +136,15 @@ def _part(anchor: str, known: Analysis) -> Part:
     """Return what the page shows of one study."""
     verdict = overall_verdict([known.results], [known.rows])
     study = known.results.study
-    return Part(anchor, study, known, verdict, tallies(known.verdicts), _figures(anchor, known), as_toml(study))
+    return Part(
+        anchor,
+        study,
+        known,
+        verdict,
+        tallies(known.verdicts),
+        _figures(anchor, known),
+        as_toml(study),
+    )
 
 
 def promises(results: Results, agent: AgentSpec) -> list[Tag]:
@@ -119,10 +152,19 @@ def promises(results: Results, agent: AgentSpec) -> list[Tag]:
 
     It is bad where nothing is promised although it should be.
     """
-    trials = [trial for scenario in results.study.scenarios for trial in results.of(scenario.id, agent.id)]
+    trials = [
+        trial for scenario in results.study.scenarios for trial in results.of(scenario.id, agent.id)
+    ]
     said = promises_of(trials, promise_beside_truth)
-    withdrawn = {promise_beside_truth(trial) for trial in trials if is_uncertified(trial) or premise_is_false(trial)}
-    counts = {words: f" ({times:,} {plural('run', times)})" if len(said) > 1 else "" for words, times in said.items()}
+    withdrawn = {
+        promise_beside_truth(trial)
+        for trial in trials
+        if is_uncertified(trial) or premise_is_false(trial)
+    }
+    counts = {
+        words: f" ({times:,} {plural('run', times)})" if len(said) > 1 else ""
+        for words, times in said.items()
+    }
     return [(f"{words}{times}", words in withdrawn) for words, times in counts.items()]
 
 
@@ -143,7 +185,9 @@ def _figures(anchor: str, known: Analysis) -> list[Figure]:
 
 
 def command(study: Study) -> str:
-    """Return what makes these results again. A study that does not come with the package is run from its file."""
+    """Return what makes these results again. A study that does not come with the package is run
+    from its file.
+    """
     known = False
     if study.name in GROUPS["all"]:
         ours = packaged(study.name)

@@ -1,6 +1,8 @@
-"""The tables of results, for the page and for the terminal: agents in a scenario, and agents side by side.
+"""The tables of results, for the page and for the terminal: agents in a scenario, and agents side
+by side.
 
-A cell is its text and the lines in small letters below it. The page's other tables are in page.html.jinja.
+A cell is its text and the lines in small letters below it. The page's other tables are in
+page.html.jinja.
 """
 
 from collections.abc import Callable, Iterator
@@ -40,13 +42,23 @@ Tag = tuple[str, bool]  # a few words below a name; is it bad? Then it is red
 def sizes_of(scenario: Scenario) -> dict[str, Any]:
     """Return the sizes of a world, with that of its usual baseline only where that is used."""
     used = scenario.baseline if scenario.log is None else scenario.log.behaviour
-    hidden = {"name"} | ({"eta"} if used != "usual" else set()) | ({"seed"} if scenario.world_seeds else set())
+    hidden = (
+        {"name"}
+        | ({"eta"} if used != "usual" else set())
+        | ({"seed"} if scenario.world_seeds else set())
+    )
     sizes = {key: value for key, value in scenario.world.items() if key not in hidden}
-    return {**sizes, "seeds": ", ".join(map(str, scenario.world_seeds))} if scenario.world_seeds else sizes
+    return (
+        {**sizes, "seeds": ", ".join(map(str, scenario.world_seeds))}
+        if scenario.world_seeds
+        else sizes
+    )
 
 
 def columns(rows: Rows) -> dict[str, str]:
-    """Return the headings of the results with their classes. Who knows V^b is a column where somebody does."""
+    """Return the headings of the results with their classes. Who knows V^b is a column where
+    somebody does.
+    """
     knows = {"knows V^b": ""} if any(row["knows_baseline_value"] for row in rows) else {}
     return {"agent": "", **knows, **RESULTS}
 
@@ -61,7 +73,10 @@ def result(row: Row, columns: dict[str, str]) -> list[Lines]:
         label,
         *knows,
         (amount(row["violations"]), f"baseline {amount(row['baseline_violations'])}"),
-        (count_in_words(row["runs_below"], trials, "run"), bound_in_words(row["runs_below"], trials)),
+        (
+            count_in_words(row["runs_below"], trials, "run"),
+            bound_in_words(row["runs_below"], trials),
+        ),
         (*_interval(row, "regret", amount), f"baseline {amount(row['baseline_regret'])}"),
         (*_interval(row, "mean_return", "{:.4f}".format), f"baseline {row['baseline_return']:.4f}"),
         ("has no baseline",) if row["no_floor"] else _moment(row, "off_baseline"),
@@ -70,7 +85,9 @@ def result(row: Row, columns: dict[str, str]) -> list[Lines]:
 
 
 def tags(row: Row) -> Iterator[Tag]:
-    """Return what the numbers of this row are worth as a promise, and how many trials there are of those wanted."""
+    """Return what the numbers of this row are worth as a promise, and how many trials there are
+    of those wanted.
+    """
 
     def share(key: str) -> str:
         return "" if row[key] == row["trials"] else f" in {row[key]} of {row['trials']} runs"
@@ -109,7 +126,9 @@ def _moment(row: Row, key: str) -> Lines:
 
 
 def comparisons(one: Analysis) -> list[tuple[str, list[list[Lines]]]]:
-    """Return two agents in the same scenario, trial by trial: rows below each scenario that has any."""
+    """Return two agents in the same scenario, trial by trial: rows below each scenario that has
+    any.
+    """
     agents = one.results.study.agents
     few = len(agents) <= MOST_TO_PAIR
     pairs = list(combinations(agents, 2)) if few else [(agents[0], other) for other in agents[1:]]
@@ -118,9 +137,13 @@ def comparisons(one: Analysis) -> list[tuple[str, list[list[Lines]]]]:
     for scenario in one.results.study.scenarios:
         lines = []
         for first, second in pairs:
-            both = common(one.results.of(scenario.id, first.id), one.results.of(scenario.id, second.id))
+            both = common(
+                one.results.of(scenario.id, first.id), one.results.of(scenario.id, second.id)
+            )
             mine, its = rows[scenario.id, first.id], rows[scenario.id, second.id]
-            if both and mine["episodes"] == its["episodes"]:  # of runs of different lengths nothing is said
+            if (
+                both and mine["episodes"] == its["episodes"]
+            ):  # of runs of different lengths nothing is said
                 lines.append(_comparison(mine, its, both))
         groups.append((scenario.heading, lines))
     return [group for group in groups if group[1]]

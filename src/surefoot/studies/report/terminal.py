@@ -1,4 +1,6 @@
-"""The summary of a study on standard output: the page's table of results, what is promised, and the verdict."""
+"""The summary of a study on standard output: the page's table of results, what is promised, and
+the verdict.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def print_summary(results: Results) -> tuple[str, ...]:
-    """Print the results of each scenario; then what is promised, and the verdict. Return where a promise was broken."""
+    """Print the results of each scenario; then what is promised, and the verdict. Return where a
+    promise was broken.
+    """
     from rich.console import Console
     from rich.markup import escape
 
@@ -45,7 +49,9 @@ def print_summary(results: Results) -> tuple[str, ...]:
 
 
 def _print_scenario(console: "Console", rows: Rows, headings: dict[str, str]) -> None:
-    """Print the table of one scenario, of which there are trials: numbers, and those of the baseline alone below."""
+    """Print the table of one scenario, of which there are trials: numbers, and those of the
+    baseline alone below.
+    """
     from rich.markup import escape
     from rich.table import Table
 
@@ -53,7 +59,10 @@ def _print_scenario(console: "Console", rows: Rows, headings: dict[str, str]) ->
     first = there[0]
     low, high = (f"{first[key]:.4g}" for key in ("baseline_low", "baseline_high"))
     baseline = low if low == high else f"{low} to {high}"
-    console.print(f"floor {first['floor']:.4g}, baseline {baseline}, optimum {first['optimum']:.4g} per episode")
+    console.print(
+        f"floor {first['floor']:.4g}, baseline {baseline}, optimum {first['optimum']:.4g} per "
+        "episode"
+    )
     printed = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
     for heading, kind in headings.items():
         printed.add_column(heading, justify="right" if kind == "n" else "left", overflow="fold")
@@ -61,7 +70,9 @@ def _print_scenario(console: "Console", rows: Rows, headings: dict[str, str]) ->
         cells = result(row, headings)
         printed.add_row(
             *(
-                escape("\n".join((text, *(line for line in small if line.startswith("baseline")))))  # no markup
+                escape(
+                    "\n".join((text, *(line for line in small if line.startswith("baseline"))))
+                )  # no markup
                 for text, *small in cells
             )
         )

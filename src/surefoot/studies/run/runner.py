@@ -1,7 +1,9 @@
-"""The runner: every missing trial of a study, on the cores of this machine or of a cluster, in any order.
+"""The runner: every missing trial of a study, on the cores of this machine or of a cluster, in any
+order.
 
-Workers compute; only this process writes, one file per trial as soon as it is finished. So a worker on another machine
-needs no access to our disk, and a process that is killed loses the trials that it was running and nothing else.
+Workers compute; only this process writes, one file per trial as soon as it is finished. So a worker
+on another machine needs no access to our disk, and a process that is killed loses the trials that
+it was running and nothing else.
 """
 
 import os
@@ -16,7 +18,11 @@ from surefoot.studies.run.store import Folder, Key
 from surefoot.studies.run.trial import Trial, run_trial
 from surefoot.studies.spec.study import Cell
 
-BACKENDS = ("loky", "dask", "configured")  # the last: whatever joblib.parallel_config says where it is called
+BACKENDS = (
+    "loky",
+    "dask",
+    "configured",
+)  # the last: whatever joblib.parallel_config says where it is called
 
 Tell = Callable[["Progress"], None]
 
@@ -30,11 +36,16 @@ class Progress(NamedTuple):
 
 
 def run_study(
-    folder: Folder, jobs: int = -1, backend: str = "loky", address: str = "", tell: Tell | None = None
+    folder: Folder,
+    jobs: int = -1,
+    backend: str = "loky",
+    address: str = "",
+    tell: Tell | None = None,
 ) -> int:
     """Run what is missing in this folder, and return how many trials were run.
 
-    `jobs` workers (-1: one per core; a cluster has its own). The results do not depend on workers, back end or order.
+    `jobs` workers (-1: one per core; a cluster has its own). The results do not depend on workers,
+    back end or order.
     """
     check_workers(jobs, backend, address)
     missing = folder.missing()
@@ -53,7 +64,9 @@ def run_study(
 def check_workers(jobs: int, backend: str, address: str) -> None:
     """Refuse workers that there cannot be."""
     if jobs == 0 or jobs < -1:
-        raise InvalidSetting(f"jobs is {jobs}, expected a number of workers, or -1 for one per core.")
+        raise InvalidSetting(
+            f"jobs is {jobs}, expected a number of workers, or -1 for one per core."
+        )
     if backend not in BACKENDS:
         raise InvalidSetting(f"There is no back end {backend!r}. There are: {', '.join(BACKENDS)}.")
     if address and backend != "dask":
@@ -90,7 +103,9 @@ def _finished(
             yield _explained(results)
         finally:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # the command itself says that tasks are given up
+                warnings.simplefilter(
+                    "ignore", UserWarning
+                )  # the command itself says that tasks are given up
                 results.close()
 
 
@@ -102,17 +117,22 @@ def _explained(results: Iterator[Any]) -> Iterator[Trial]:
         yield from results
     except Exception as reason:
         # Dask's own error is recognised by its name, because Dask need not be installed.
-        if not isinstance(reason, TerminatedWorkerError) and type(reason).__name__ != "KilledWorker":
+        if (
+            not isinstance(reason, TerminatedWorkerError)
+            and type(reason).__name__ != "KilledWorker"
+        ):
             raise
         raise InvalidStudy(
-            "A worker was killed, for want of memory perhaps. What is finished is kept: go on with --resume, and fewer "
-            "--jobs."
+            "A worker was killed, for want of memory perhaps. What is finished is kept: go on with "
+            "--resume, and fewer --jobs."
         ) from None
 
 
 @contextmanager
 def _cluster(address: str, jobs: int) -> Iterator[None]:
-    """Connect to the cluster at this address, or, without one, start worker processes on this machine."""
+    """Connect to the cluster at this address, or, without one, start worker processes on this
+    machine.
+    """
     from distributed import Client, LocalCluster
 
     with ExitStack() as stack:
@@ -122,14 +142,17 @@ def _cluster(address: str, jobs: int) -> Iterator[None]:
                 workers = os.cpu_count() if jobs == -1 else jobs
                 # No dashboard: it wants a port of its own, and more libraries.
                 local: Any = LocalCluster(  # type: ignore[no-untyped-call]
-                    n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    host="127.0.0.1",
+                    dashboard_address=None,
                 )
                 where = stack.enter_context(local)
             client: Any = Client(where, timeout="10s")  # type: ignore[no-untyped-call]
             stack.enter_context(client)
         except (OSError, TimeoutError, ValueError) as reason:
             raise InvalidSetting(
-                f"No Dask scheduler answers at {address!r} ({reason}). Start one with `dask scheduler`, and workers "
-                "with `dask worker ADDRESS` where surefoot is installed."
+                f"No Dask scheduler answers at {address!r} ({reason}). Start one with `dask "
+                "scheduler`, and workers with `dask worker ADDRESS` where surefoot is installed."
             ) from None
         yield

@@ -1,10 +1,12 @@
-"""Folders of results: the study, and one Parquet file per trial, each written completely or not at all.
+"""Folders of results: the study, and one Parquet file per trial, each written completely or not at
+all.
 
-DIR/study.json                              the study, its hash, its seed and the versions that made the results
-DIR/trials/SCENARIO/AGENT/0007.parquet      one row: the trial's numbers, its curve and its trace as lists
+DIR/study.json                              the study, its hash, its seed and the versions that made
+the results DIR/trials/SCENARIO/AGENT/0007.parquet      one row: the trial's numbers, its curve and
+its trace as lists
 
-A trial's file has the promise as data, in columns promise_kind, promise_delta and so on, beside the sentence in
-`promise`, which is for people.
+A trial's file has the promise as data, in columns promise_kind, promise_delta and so on, beside the
+sentence in `promise`, which is for people.
 """
 
 import os
@@ -68,7 +70,11 @@ READING = "hive_partitioning = false"  # a folder that is called floor=9 is not 
 
 def versions() -> dict[str, str]:
     """Return the versions of all that the numbers depend on beside the study."""
-    return {"surefoot": __version__, "python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
+    return {
+        "surefoot": __version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in LIBRARIES},
+    }
 
 
 @contextmanager
@@ -78,8 +84,8 @@ def explain_disk_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as reason:
         raise InvalidFile(
-            f"{path} cannot be written ({reason.strerror}). What was finished before is complete; free some space, or "
-            "get permission, and go on with --resume."
+            f"{path} cannot be written ({reason.strerror}). What was finished before is complete; "
+            "free some space, or get permission, and go on with --resume."
         ) from None
 
 
@@ -98,7 +104,9 @@ class Folder:
     def wanted(self) -> list[Key]:
         """Return every trial that the study asks for, trial 0 of all cells first."""
         cells = self.study.cells
-        return [(cell.scenario.id, cell.agent.id, i) for i in range(self.study.trials) for cell in cells]
+        return [
+            (cell.scenario.id, cell.agent.id, i) for i in range(self.study.trials) for cell in cells
+        ]
 
     def there(self) -> list[Key]:
         """Return the trials that are finished."""
@@ -118,14 +126,17 @@ class Folder:
 
 
 def begin(path: str | Path, study: Study, resume: bool) -> Folder:
-    """Prepare a folder for the results of this study, and write it: a new one, or one to `resume`."""
+    """Prepare a folder for the results of this study, and write it: a new one, or one to
+    `resume`.
+    """
     folder = prepare(path, study, resume)
     create(folder)
     return folder
 
 
 def prepare(path: str | Path, study: Study, resume: bool) -> Folder:
-    """Return the folder with what would be run in it. All checks are made here, and nothing is written.
+    """Return the folder with what would be run in it. All checks are made here, and nothing is
+    written.
 
     More trials than were asked for before are added; fewer leave those that are there.
     """
@@ -134,9 +145,14 @@ def prepare(path: str | Path, study: Study, resume: bool) -> Folder:
     if (target / STUDY).exists():
         return Folder(target, _resumed(target, study, resume))
     if (target.parent / STUDY).exists():
-        raise InvalidStudy(f"{target.parent} holds the results of one study, not of several. Choose another --out.")
+        raise InvalidStudy(
+            f"{target.parent} holds the results of one study, not of several. Choose another --out."
+        )
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InvalidStudy(f"{target} is there and holds something other than a study's results. Choose another --out.")
+        raise InvalidStudy(
+            f"{target} is there and holds something other than a study's results. Choose another "
+            "--out."
+        )
     return Folder(target, study)
 
 
@@ -149,7 +165,12 @@ def create(folder: Folder) -> None:
     with explain_disk_errors(folder.path):
         folder.path.mkdir(parents=True, exist_ok=True)
         study = folder.study
-        about = {"study": study.as_table(), "size": study.size, "digest": study.digest, "seed": study.seed}
+        about = {
+            "study": study.as_table(),
+            "size": study.size,
+            "digest": study.digest,
+            "seed": study.seed,
+        }
         write_json(folder.path / STUDY, "study", {**about, "versions": versions()})
 
 
@@ -165,28 +186,31 @@ def _is_alive(partial: Path) -> bool:
 
 
 def _resumed(path: Path, study: Study, resume: bool) -> Study:
-    """Return the study whose trials are to be in this folder, if it continues the one that is there."""
+    """Return the study whose trials are to be in this folder, if it continues the one that is
+    there.
+    """
     before, about = _read_study(path)
     if before.digest != study.digest:
         raise InvalidStudy(
-            f"{path} holds results of another study: {_difference(before, study)}. Nothing was changed. "
-            "Choose another folder with --out."
+            f"{path} holds results of another study: {_difference(before, study)}. Nothing was "
+            "changed. Choose another folder with --out."
         )
     folder = Folder(path, before)
     done = len(folder.there())
     if not resume and done:
         raise InvalidStudy(
-            f"{path} holds {done} of {len(folder.wanted())} trials of this study already. Give --resume to keep them "
-            "and go on, or choose another folder with --out."
+            f"{path} holds {done} of {len(folder.wanted())} trials of this study already. Give "
+            "--resume to keep them and go on, or choose another folder with --out."
         )
     now = versions()
     for name, made_by in about["versions"].items():
         if done and now.get(name) != made_by:
             raise InvalidStudy(
-                f"{path} was begun with {name} {made_by}, this is {now.get(name)}: trials of both would not be of one "
-                "study. Choose another folder with --out."
+                f"{path} was begun with {name} {made_by}, this is {now.get(name)}: trials of both "
+                "would not be of one study. Choose another folder with --out."
             )
-    # Full and quick studies of the same digest differ only in their trials: what was asked for in full stays so.
+    # Full and quick studies of the same digest differ only in their trials: what was asked for in
+    # full stays so.
     size = "full" if "full" in (before.size, study.size) else study.size
     return replace(study, trials=max(before.trials, study.trials), size=size)
 
@@ -210,9 +234,14 @@ def _read_study(path: Path) -> tuple[Study, dict[str, Any]]:
     try:
         study = replace(parse_study(about["study"], str(path / STUDY)), size=str(about["size"]))
         if study.digest != about["digest"] or not isinstance(about["versions"], dict):
-            raise InvalidFile(f"{path / STUDY} is damaged: its hash is not that of its study. Restore it from a copy.")
+            raise InvalidFile(
+                f"{path / STUDY} is damaged: its hash is not that of its study. Restore it from a "
+                "copy."
+            )
     except KeyError as reason:
-        raise InvalidFile(f"{path / STUDY} lacks {reason}: the file is damaged. Restore it from a copy.") from None
+        raise InvalidFile(
+            f"{path / STUDY} lacks {reason}: the file is damaged. Restore it from a copy."
+        ) from None
     return study, about
 
 
@@ -222,8 +251,13 @@ def write_trial(target: Path, trial: Trial) -> None:
 
     row = _row_of(trial)
     with replacing(target) as partial, quiet_connection() as con:
-        con.execute(f"CREATE TABLE trial ({', '.join(f'{name} {kind}' for name, kind in COLUMNS.items())})")
-        con.execute(f"INSERT INTO trial VALUES ({', '.join('?' for _ in COLUMNS)})", [row[name] for name in COLUMNS])
+        con.execute(
+            f"CREATE TABLE trial ({', '.join(f'{name} {kind}' for name, kind in COLUMNS.items())})"
+        )
+        con.execute(
+            f"INSERT INTO trial VALUES ({', '.join('?' for _ in COLUMNS)})",
+            [row[name] for name in COLUMNS],
+        )
         try:
             con.execute(f"COPY trial TO {quote_text(partial)} (FORMAT PARQUET, COMPRESSION ZSTD)")
         except duckdb.Error as reason:
@@ -235,14 +269,20 @@ def write_trial(target: Path, trial: Trial) -> None:
 def _row_of(trial: Trial) -> dict[str, Any]:
     """Return the values of a trial by column."""
     row = {name: getattr(trial, name) for name in TRIAL_COLUMNS}
-    row |= {name: value.ravel().tolist() for name, value in row.items() if isinstance(value, np.ndarray)}
-    promise = {name: getattr(trial.promise, name.removeprefix("promise_")) for name in PROMISE_COLUMNS}
+    row |= {
+        name: value.ravel().tolist() for name, value in row.items() if isinstance(value, np.ndarray)
+    }
+    promise = {
+        name: getattr(trial.promise, name.removeprefix("promise_")) for name in PROMISE_COLUMNS
+    }
     return {**row, "promise": str(trial.promise), **promise, "format": FORMAT}
 
 
 @contextmanager
 def quiet_connection() -> "Iterator[duckdb.DuckDBPyConnection]":
-    """Open a connection with one thread, so that the bytes of a file do not depend on their number, and no bar."""
+    """Open a connection with one thread, so that the bytes of a file do not depend on their
+    number, and no bar.
+    """
     import duckdb
 
     with duckdb.connect(config={"threads": 1, "memory_limit": MEMORY}) as con:
@@ -279,7 +319,10 @@ def read_results(path: str | Path) -> Results:
     """Read a folder of results."""
     target = Path(path)
     if not (target / STUDY).exists():
-        raise InvalidFile(f"{target} holds no results: there is no {STUDY} in it. Expected a folder that `run` wrote.")
+        raise InvalidFile(
+            f"{target} holds no results: there is no {STUDY} in it. Expected a folder that `run` "
+            "wrote."
+        )
     study, about = _read_study(target)
     folder = Folder(target, study)
     there = folder.there()
@@ -289,12 +332,16 @@ def read_results(path: str | Path) -> Results:
         cell = cells[key[:2]]
         if (trial.scenario, trial.agent, trial.trial) != key or cell.digest != trial.digest:
             raise InvalidFile(
-                f"{folder.place(key)} holds trial {trial.trial} of {trial.cell[:80]} of the study {trial.study[:80]}, "
-                "not what its place says. Remove it and go on with --resume."
+                f"{folder.place(key)} holds trial {trial.trial} of {trial.cell[:80]} of the study "
+                f"{trial.study[:80]}, not what its place says. Remove it and go on with --resume."
             )
         # The study may have got another label since.
-        found[cell.id].append(trial if trial.label == cell.label else replace(trial, label=cell.label))
-    return Results(target, study, about["versions"], {cell: tuple(some) for cell, some in found.items()})
+        found[cell.id].append(
+            trial if trial.label == cell.label else replace(trial, label=cell.label)
+        )
+    return Results(
+        target, study, about["versions"], {cell: tuple(some) for cell, some in found.items()}
+    )
 
 
 def read_trials(paths: Sequence[Path]) -> list[Trial]:
@@ -309,8 +356,8 @@ def read_trials(paths: Sequence[Path]) -> list[Trial]:
             rows = _rows(con, paths)
     except (duckdb.Error, UnicodeDecodeError, OverflowError) as reason:
         raise InvalidFile(
-            f"A trial's file cannot be read: {(str(reason) or '?').splitlines()[0][:400]} Restore it, or remove it "
-            "and go on with --resume."
+            f"A trial's file cannot be read: {(str(reason) or '?').splitlines()[0][:400]} Restore "
+            "it, or remove it and go on with --resume."
         ) from None
     return [_trial(path, rows.get(str(path), {})) for path in paths]
 
@@ -318,24 +365,30 @@ def read_trials(paths: Sequence[Path]) -> list[Trial]:
 def _rows(con: "duckdb.DuckDBPyConnection", paths: Sequence[Path]) -> dict[str, Any]:
     """Return the row of each file, by file."""
     found = con.execute(
-        f"SELECT filename, {', '.join(COLUMNS)} FROM read_parquet({listed(paths)}, {READING}, filename = true)"
+        f"SELECT filename, {', '.join(COLUMNS)} FROM read_parquet({listed(paths)}, {READING}, "
+        "filename = true)"
     ).fetchall()
     rows = {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in found}
     if len(rows) < len(found):
-        raise InvalidFile("A trial's file has more than one row. Restore it, or remove it and go on with --resume.")
+        raise InvalidFile(
+            "A trial's file has more than one row. Restore it, or remove it and go on with "
+            "--resume."
+        )
     return rows
 
 
 def require_small(con: "duckdb.DuckDBPyConnection", paths: Sequence[Path]) -> None:
-    """Refuse a file by the size that it declares, before it is read: a few bytes may stand for very many numbers."""
+    """Refuse a file by the size that it declares, before it is read: a few bytes may stand for
+    very many numbers.
+    """
     found = con.execute(
-        f"SELECT file_name, sum(num_values) AS n FROM parquet_metadata({listed(paths)}) GROUP BY file_name "
-        "ORDER BY n DESC LIMIT 1"
+        f"SELECT file_name, sum(num_values) AS n FROM parquet_metadata({listed(paths)}) GROUP BY "
+        "file_name ORDER BY n DESC LIMIT 1"
     ).fetchone()
     if found is not None and not 0 <= found[1] <= MOST_VALUES:
         raise InvalidFile(
-            f"{found[0]} says that it holds {found[1]:,} numbers, expected at most {MOST_VALUES:,} of a trial. Restore "
-            "it, or remove it and go on with --resume."
+            f"{found[0]} says that it holds {found[1]:,} numbers, expected at most {MOST_VALUES:,} "
+            "of a trial. Restore it, or remove it and go on with --resume."
         )
 
 
@@ -343,8 +396,8 @@ def _trial(path: Path, row: dict[str, Any]) -> Trial:
     """Return the trial in a row."""
     if row.get("format", FORMAT) != FORMAT:
         raise InvalidFile(
-            f"{path} has format {str(row['format'])[:20]}; this version of surefoot reads format {FORMAT} of a "
-            "trial. Update surefoot."
+            f"{path} has format {str(row['format'])[:20]}; this version of surefoot reads format "
+            f"{FORMAT} of a trial. Update surefoot."
         )
     try:
         if not row:
@@ -356,7 +409,8 @@ def _trial(path: Path, row: dict[str, Any]) -> Trial:
         trial.require_whole()
     except (TypeError, ValueError, AttributeError, OverflowError) as reason:
         raise InvalidFile(
-            f"{path} is not what a trial's file is ({reason}). Restore it, or remove it and go on with --resume."
+            f"{path} is not what a trial's file is ({reason}). Restore it, or remove it and go on "
+            "with --resume."
         ) from None
     return trial
 
@@ -383,7 +437,9 @@ def _fits(name: str, value: Any) -> bool:
 
 
 def study_folders(path: str | Path) -> list[Path]:
-    """Return the folders of results: this one, or those in it; studies of the package in their order, then by name."""
+    """Return the folders of results: this one, or those in it; studies of the package in their
+    order, then by name.
+    """
     target = Path(path)
     if (target / STUDY).exists():
         return [target]
@@ -392,5 +448,7 @@ def study_folders(path: str | Path) -> list[Path]:
     inside = [folder for folder in there if (folder / STUDY).exists()]
     inside.sort(key=lambda folder: order.get(folder.name, len(order)))
     if not inside:
-        raise InvalidSetting(f"{target} holds no results, and no folders of results. Expected one that `run` wrote.")
+        raise InvalidSetting(
+            f"{target} holds no results, and no folders of results. Expected one that `run` wrote."
+        )
     return inside

@@ -1,8 +1,9 @@
 """One trial of a cell: its world, its baseline, its agent, and its results.
 
-Trial i draws from child i of the study's seed, and from nothing else: the children of that child are for the log, if
-there is one, and for the run. So trial i of every cell of a study has the same random numbers, the number and order of
-workers change nothing, and more trials leave those that are there as they are.
+Trial i draws from child i of the study's seed, and from nothing else: the children of that child
+are for the log, if there is one, and for the run. So trial i of every cell of a study has the same
+random numbers, the number and order of workers change nothing, and more trials leave those that are
+there as they are.
 """
 
 import warnings
@@ -40,10 +41,11 @@ LOG, RUN = 0, 1  # children of a trial's seed
 
 @dataclass(frozen=True, eq=False)
 class Trial(FrozenRecord):
-    """The results of one trial. Returns are in the world's units; episodes count from 0; what never happened is None.
+    """The results of one trial. Returns are in the world's units; episodes count from 0; what never
+    happened is None.
 
-    A curve has one entry per bin of consecutive episodes, a trace one per checkpoint; tables are laid out row by row.
-    Each field is a column of the trial's file.
+    A curve has one entry per bin of consecutive episodes, a trace one per checkpoint; tables are
+    laid out row by row. Each field is a column of the trial's file.
     """
 
     study: str
@@ -102,21 +104,37 @@ class Trial(FrozenRecord):
         }
         for field in fields(self):
             if field.type in (Ints, Floats):
-                array = np.asarray(getattr(self, field.name), dtype=np.int64 if field.type is Ints else np.float64)
+                array = np.asarray(
+                    getattr(self, field.name), dtype=np.int64 if field.type is Ints else np.float64
+                )
                 freeze(self, **{field.name: array.reshape(shapes.get(field.name, array.shape))})
 
     def require_whole(self) -> None:
         """Refuse numbers that cannot be of one trial. It is called for what is read from disk."""
         curves, traces = (
-            {len(getattr(self, field.name)) for field in fields(self) if field.name.startswith(kind)}
+            {
+                len(getattr(self, field.name))
+                for field in fields(self)
+                if field.name.startswith(kind)
+            }
             for kind in ("curve_", "trace_")
         )
-        numbers = (self.floor, self.baseline, self.optimum, self.regret, self.min_value, self.mean_value)
+        numbers = (
+            self.floor,
+            self.baseline,
+            self.optimum,
+            self.regret,
+            self.min_value,
+            self.mean_value,
+        )
         if len(curves) != 1 or curves == {0} or len(traces) != 1 or len(self.by_h) != self.H + 1:
             raise ValueError("its lists are not of equal length")
         if not np.isfinite(numbers).all() or not np.isfinite(self.curve_mean).all():
             raise ValueError("some of its numbers are not numbers")
-        if self.episodes != int(self.curve_episodes.sum()) or not 0 <= self.violations <= self.episodes:
+        if (
+            self.episodes != int(self.curve_episodes.sum())
+            or not 0 <= self.violations <= self.episodes
+        ):
             raise ValueError("its episodes do not add up")
         moments = (self.first_mixture, self.first_optimistic, self.off_baseline)
         if not all(moment is None or 0 <= moment < self.episodes for moment in moments):
@@ -133,7 +151,9 @@ def run_trial(cell: Cell, trial: int) -> Trial:
     built = build_scenario(cell.scenario, cell.delta, cell.seed, trial)
     problem = built.world.problem
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FloorAboveBaseline)  # a baseline from a log may be below: that is counted
+        warnings.simplefilter(
+            "ignore", FloorAboveBaseline
+        )  # a baseline from a log may be below: that is counted
         agent = build_agent(
             cell.agent.agent,
             problem,
@@ -144,7 +164,9 @@ def run_trial(cell: Cell, trial: int) -> Trial:
                 episodes=cell.episodes,
                 delta=built.delta,
                 bounds=build_bounds(cell.agent.bounds, cell.agent.scale),
-                pooled=problem.stationary if cell.agent.pooled == "if stationary" else bool(cell.agent.pooled),
+                pooled=problem.stationary
+                if cell.agent.pooled == "if stationary"
+                else bool(cell.agent.pooled),
                 replan=cell.replan,
                 certificate=built.certificate,
             ),
@@ -169,7 +191,9 @@ def child(seed: int, trial: int, purpose: int) -> np.random.SeedSequence:
 
 
 def checkpoints(episodes: int) -> list[int]:
-    """Return the episodes at which certificates are recorded, for linear and for logarithmic axes."""
+    """Return the episodes at which certificates are recorded, for linear and for logarithmic
+    axes.
+    """
     evenly = np.linspace(1, episodes, CHECKPOINTS)
     by_factors = np.geomspace(1, episodes, CHECKPOINTS)
     return sorted({int(k) for k in np.rint([*evenly, *by_factors])})
@@ -177,7 +201,9 @@ def checkpoints(episodes: int) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class BuiltScenario:
-    """A scenario as it is in one trial: built, and with the trial's own log. Values are in the world's units."""
+    """A scenario as it is in one trial: built, and with the trial's own log. Values are in the
+    world's units.
+    """
 
     world: TabularMDP
     baseline: Floats
@@ -194,7 +220,9 @@ def build_scenario(scenario: Scenario, delta: float, seed: int, trial: int) -> B
     """Build a scenario. Where there is a log, it is this trial's own."""
     try:
         world = build_world(**scenario.world_of(trial))
-        policy = policy_of(world, scenario.baseline if scenario.log is None else scenario.log.behaviour)
+        policy = policy_of(
+            world, scenario.baseline if scenario.log is None else scenario.log.behaviour
+        )
         value = exact.value(world, policy)
         floor = _floor_of(world, scenario, value)
     except SurefootError as reason:
@@ -219,13 +247,17 @@ def policy_of(world: TabularMDP, choice: Choice) -> Floats:
     """Return the world's usual baseline, or the Boltzmann policy on Q*."""
     if choice == "usual":
         if world.baseline is None:
-            raise InvalidSetting(f"{world.name} has no usual baseline. Write baseline = {{ eta = 5.0 }}.")
+            raise InvalidSetting(
+                f"{world.name} has no usual baseline. Write baseline = {{ eta = 5.0 }}."
+            )
         return world.baseline
     return boltzmann(rescaled_solve(world).Q, float(choice[1]))
 
 
 def _floor_of(world: TabularMDP, scenario: Scenario, baseline: float) -> float:
-    """Return the floor. One that the baseline, or the log's behaviour, does not reach is refused."""
+    """Return the floor. One that the baseline, or the log's behaviour, does not reach is
+    refused.
+    """
     given, problem = scenario.floor, world.problem
     if isinstance(given, str):
         if world.suggested_floor is None:
@@ -240,25 +272,37 @@ def _floor_of(world: TabularMDP, scenario: Scenario, baseline: float) -> float:
         asked, found = f"{floor:.6g}", f"{baseline:.6g}"
         whose = "baseline" if scenario.log is None else "policy that writes the log"
         raise InvalidSetting(
-            f"the floor is {asked}, but the {whose} is worth {found}: the promise presumes one above the floor. "
-            "Lower the floor, or choose a better baseline."
+            f"the floor is {asked}, but the {whose} is worth {found}: the promise presumes one "
+            "above the floor. Lower the floor, or choose a better baseline."
         )
     return floor
 
 
-def learn_from_log(world: TabularMDP, mu: Floats, log: Log, delta: float, seed: np.random.SeedSequence) -> Learnt:
+def learn_from_log(
+    world: TabularMDP, mu: Floats, log: Log, delta: float, seed: np.random.SeedSequence
+) -> Learnt:
     """Draw a log of the policy mu and learn a baseline from it, certified at this delta."""
     rng = np.random.default_rng(seed)
     states, actions = draw_episodes(world, mu, log.episodes, rng)
     method = METHODS[log.method]
-    folds = folds_of(np.arange(log.episodes), int(rng.integers(2**31)), world.H) if method.by_folds else None
+    folds = (
+        folds_of(np.arange(log.episodes), int(rng.integers(2**31)), world.H)
+        if method.by_folds
+        else None
+    )
     return method.learn(_counted(world, states, actions, folds), world.problem, delta)
 
 
 def _counted(world: TabularMDP, states: Ints, actions: Ints, folds: Ints | None = None) -> Counts:
-    """Return the counts of the log. Where each step has a fold of its own, only that fold is counted."""
+    """Return the counts of the log. Where each step has a fold of its own, only that fold is
+    counted.
+    """
     steps, seen = np.arange(world.H), none_yet((world.H, world.S, world.A))
-    counted = np.ones(actions.shape, dtype=np.int64) if folds is None else (folds[:, None] == steps).astype(np.int64)
+    counted = (
+        np.ones(actions.shape, dtype=np.int64)
+        if folds is None
+        else (folds[:, None] == steps).astype(np.int64)
+    )
     place = (steps * world.S + states[:, :-1]) * world.A + actions
     seen.add_entries(Entries(place.reshape(-1), states[:, 1:].reshape(-1), counted.reshape(-1)))
     starts = np.bincount(states[:, 0], minlength=world.S)
@@ -267,7 +311,9 @@ def _counted(world: TabularMDP, states: Ints, actions: Ints, folds: Ints | None 
 
 
 def trial_from(cell: Cell, trial: int, built: BuiltScenario, run: Run) -> Trial:
-    """Return the results of a run. What has the name of a number of the run, its curve or its trace is that number."""
+    """Return the results of a run. What has the name of a number of the run, its curve or its
+    trace is that number.
+    """
     row: dict[str, Any] = {
         "study": cell.study,
         "scenario": cell.scenario.id,
@@ -298,6 +344,7 @@ def check_study_cells(cells: tuple[Cell, ...]) -> None:
                 world = build_scenario(scenario, cell.delta, cell.seed, trial).world
         if cell.agent.pooled is True and not world.problem.stationary:
             raise InvalidStudy(
-                f"Cell {cell.id}: the dynamics of {world.name} depend on the step, so counts cannot be pooled. "
+                f"Cell {cell.id}: the dynamics of {world.name} depend on the step, so counts "
+                f"cannot be pooled. "
                 'Write pooled = false, or "if stationary".'
             )

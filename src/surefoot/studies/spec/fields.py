@@ -1,4 +1,6 @@
-"""Reading the tables of a study's file. Every field has a meaning; what is not a field is refused by name."""
+"""Reading the tables of a study's file. Every field has a meaning; what is not a field is
+refused by name.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, fields, is_dataclass
@@ -38,10 +40,16 @@ def a_table(record: Any) -> Read:
 
 
 def as_written(value: Any) -> Any:
-    """Return a value as TOML has it: of a record what has not its default, of a choice such as eta a table."""
+    """Return a value as TOML has it: of a record what has not its default, of a choice such as
+    eta a table.
+    """
     if is_dataclass(value):
-        given = {name: (getattr(value, name), entry.default) for name, entry in entries(value).items()}
-        return {name: as_written(found) for name, (found, default) in given.items() if found != default}
+        given = {
+            name: (getattr(value, name), entry.default) for name, entry in entries(value).items()
+        }
+        return {
+            name: as_written(found) for name, (found, default) in given.items() if found != default
+        }
     if isinstance(value, tuple):
         is_choice = len(value) == 2 and isinstance(value[1], float)
         return {value[0]: value[1]} if is_choice else list(map(as_written, value))
@@ -51,17 +59,24 @@ def as_written(value: Any) -> Any:
 def read_table(where: str, given: object, known: Mapping[str, Field]) -> dict[str, Any]:
     """Return every field of a table, checked. `where` is the position in the file, for messages."""
     if not isinstance(given, dict):
-        raise InvalidStudy(f"{where} is {format_value(given)}, expected a table with {', '.join(known)}.")
+        raise InvalidStudy(
+            f"{where} is {format_value(given)}, expected a table with {', '.join(known)}."
+        )
     for name in given:
         if name not in known:
             close = get_close_matches(str(name)[:LONGEST_SHOWN], known, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise InvalidStudy(
-                f"{where} has no field {format_value(name)}.{hint} There are: {', '.join(known) or 'none'}."
+                f"{where} has no field {format_value(name)}.{hint} There are: "
+                f"{', '.join(known) or 'none'}."
             )
-    missing = [name for name, entry in known.items() if entry.default is REQUIRED and name not in given]
+    missing = [
+        name for name, entry in known.items() if entry.default is REQUIRED and name not in given
+    ]
     if missing:
-        raise InvalidStudy(f"{where} lacks {', '.join(missing)} ({missing[0]}: {known[missing[0]].meaning}).")
+        raise InvalidStudy(
+            f"{where} lacks {', '.join(missing)} ({missing[0]}: {known[missing[0]].meaning})."
+        )
     return {
         name: entry.read(f"{where}: {name}", given[name]) if name in given else entry.default
         for name, entry in known.items()
@@ -69,11 +84,18 @@ def read_table(where: str, given: object, known: Mapping[str, Field]) -> dict[st
 
 
 def format_value(value: object) -> str:
-    """Return a value for a message: shortened where it is long, deeply nested, or a number of very many digits."""
+    """Return a value for a message: shortened where it is long, deeply nested, or a number of
+    very many digits.
+    """
     if isinstance(value, int) and abs(value) > 10**LONGEST_SHOWN:
         return f"a number of {value.bit_length()} bits"
     brief = Repr()
-    brief.maxlevel, brief.maxstring, brief.maxother, brief.maxlong = 3, LONGEST_SHOWN, LONGEST_SHOWN, LONGEST_SHOWN
+    brief.maxlevel, brief.maxstring, brief.maxother, brief.maxlong = (
+        3,
+        LONGEST_SHOWN,
+        LONGEST_SHOWN,
+        LONGEST_SHOWN,
+    )
     return brief.repr(value)
 
 
@@ -89,15 +111,25 @@ def legend(where: str, value: object) -> str:
     """Read the words of a legend. Matplotlib would leave out a label that begins with _."""
     word = text(where, value)
     if word.startswith("_") or len(word) > 60:
-        raise InvalidStudy(f"{where} is {format_value(word)}, expected at most 60 letters, the first of them not '_'.")
+        raise InvalidStudy(
+            f"{where} is {format_value(word)}, expected at most 60 letters, the first of them not "
+            "'_'."
+        )
     return word
 
 
 def identifier(where: str, value: object) -> str:
     """Read an id. It is part of a file's name, and permanent."""
     word = text(where, value)
-    if not all(c.isascii() and (c.isalnum() or c in "-._") for c in word) or not word[0].isalnum() or len(word) > 60:
-        raise InvalidStudy(f"{where} is {format_value(word)}, expected at most 60 of a-z, A-Z, 0-9, '-', '_' and '.'.")
+    if (
+        not all(c.isascii() and (c.isalnum() or c in "-._") for c in word)
+        or not word[0].isalnum()
+        or len(word) > 60
+    ):
+        raise InvalidStudy(
+            f"{where} is {format_value(word)}, expected at most 60 of a-z, A-Z, 0-9, '-', '_' and "
+            "'.'."
+        )
     return word
 
 
@@ -118,7 +150,9 @@ def whole(low: int, high: int = 10**15) -> Read:
 def number(where: str, value: object) -> float:
     """Read a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
-        raise InvalidStudy(f"{where} is {format_value(value)}, expected a number of at most {LARGEST:g}.")
+        raise InvalidStudy(
+            f"{where} is {format_value(value)}, expected a number of at most {LARGEST:g}."
+        )
     return float(value)
 
 
@@ -148,7 +182,9 @@ def one_of(choices: Mapping[str, Any] | tuple[str, ...]) -> Read:
         if word not in choices:
             close = get_close_matches(word[:LONGEST_SHOWN], list(choices), n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise InvalidStudy(f"{where} is {format_value(value)}.{hint} There are: {', '.join(choices)}.")
+            raise InvalidStudy(
+                f"{where} is {format_value(value)}.{hint} There are: {', '.join(choices)}."
+            )
         return word
 
     return read
@@ -160,7 +196,8 @@ def several(read_one: Read) -> Read:
     def read(where: str, value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
             raise InvalidStudy(
-                f"{where} is {format_value(value)}, expected a list (of tables: write [[...]] above each)."
+                f"{where} is {format_value(value)}, expected a list (of tables: write [[...]] "
+                "above each)."
             )
         return tuple(read_one(f"{where}[{i}]", entry) for i, entry in enumerate(value))
 
@@ -168,7 +205,9 @@ def several(read_one: Read) -> Read:
 
 
 def a_word_or_one_key(words: tuple[str, ...], keys: Mapping[str, Read]) -> Read:
-    """Return a reader of choices such as "usual" or { eta = 5.0 }, kept so that a study can be written out again."""
+    """Return a reader of choices such as "usual" or { eta = 5.0 }, kept so that a study can be
+    written out again.
+    """
     can = " or ".join([*(f'"{word}"' for word in words), *(f"{{ {key} = ... }}" for key in keys)])
 
     def read(where: str, value: object) -> str | tuple[str, Any]:

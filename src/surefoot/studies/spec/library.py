@@ -32,7 +32,11 @@ def source(name: str) -> str:
     """Return the file of a study of the package, to copy and change."""
     if name not in GROUPS["all"]:
         raise InvalidStudy(f"There is no study {name!r}. There are: {', '.join(GROUPS['all'])}.")
-    return files("surefoot.studies.spec").joinpath("packaged", f"{name}.toml").read_text(encoding="utf-8")
+    return (
+        files("surefoot.studies.spec")
+        .joinpath("packaged", f"{name}.toml")
+        .read_text(encoding="utf-8")
+    )
 
 
 def find_studies(asked: str) -> tuple[Study, ...]:
@@ -44,4 +48,6 @@ def find_studies(asked: str) -> tuple[Study, ...]:
     if asked.endswith(".toml") or Path(asked).is_file():
         return (read_study(asked),)
     there = ", ".join([*GROUPS["all"], *GROUPS])
-    raise InvalidStudy(f"There is no study {asked!r}. There are: {there}; or give the path of a .toml file.")
+    raise InvalidStudy(
+        f"There is no study {asked!r}. There are: {there}; or give the path of a .toml file."
+    )

@@ -13,9 +13,9 @@ LEFT, RIGHT = 0, 1
 def river_swim(S: int = 6, H: int = 20) -> TabularMDP:
     """Swimming up a river: the current is against you, the big reward is at the far end.
 
-        [0] <──> [1] <──> ... <──> [S-1]
-        left in [0] pays 0.005                 right in [S-1] pays 1
-        right: forward 0.35, stay 0.6, back 0.05 (first: 0.6, 0.4; last: stay 0.6, back 0.4); left: always one back
+        [0] <──> [1] <──> ... <──> [S-1] left in [0] pays 0.005                 right in [S-1] pays
+        1 right: forward 0.35, stay 0.6, back 0.05 (first: 0.6, 0.4; last: stay 0.6, back 0.4);
+        left: always one back
 
     V* = 3.3972639592 at S = 6, H = 20, start in [0]. Baseline: right with probability 0.9.
     """
@@ -42,7 +42,8 @@ def deep_sea(N: int = 8) -> TabularMDP:
         ...                        right: column + 1, pays 0
         step N: [0] ... [N-1]      right from the last column at step N pays 1
 
-    State = column, step = row, H = N. V* = 1 (right N times). Baseline: right with probability 0.97.
+    State = column, step = row, H = N. V* = 1 (right N times). Baseline: right with probability
+    0.97.
     """
     require_integer("N", N, 1, InvalidModel)
     P = np.zeros((N, 2, N))

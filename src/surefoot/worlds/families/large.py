@@ -1,4 +1,6 @@
-"""Worlds of as many states as one likes, with few successors each: for studies and tests of large problems."""
+"""Worlds of as many states as one likes, with few successors each: for studies and tests of
+large problems.
+"""
 
 import numpy as np
 
@@ -13,7 +15,12 @@ KEEP, CALL_IN, SEND_HOME = range(3)
 
 
 def grid_traps(
-    rows: int = 6, columns: int = 6, H: int = 12, traps: float = 0.15, slip: float = 0.1, seed: int = 0
+    rows: int = 6,
+    columns: int = 6,
+    H: int = 12,
+    traps: float = 0.15,
+    slip: float = 0.1,
+    seed: int = 0,
 ) -> TabularMDP:
     """A grid with traps: the first row is safe and pays little, the inside pays well and has traps.
 
@@ -23,10 +30,10 @@ def grid_traps(
           │       │      │      │
          0.3 ── 0.65 ─── 1 ──── 1         two steps from both edges and more: pays 1
 
-    S = rows * columns. A move slips to either side with probability slip/2; who runs against a wall stays, and is paid
-    nothing. Each cell below the first row and beyond the first column is a trap with probability `traps`, by `seed`.
-    Baseline: to the right in the first row, to the left in the last column, up from everywhere else, with a slip of
-    0.1. S = 10,000: rows=100, columns=100.
+    S = rows * columns. A move slips to either side with probability slip/2; who runs against a wall
+    stays, and is paid nothing. Each cell below the first row and beyond the first column is a trap
+    with probability `traps`, by `seed`. Baseline: to the right in the first row, to the left in the
+    last column, up from everywhere else, with a slip of 0.1. S = 10,000: rows=100, columns=100.
     """
     for name, size in (("rows", rows), ("columns", columns), ("H", H)):
         require_integer(name, size, 2, InvalidModel)
@@ -58,16 +65,18 @@ def grid_traps(
 def call_centre(lines: int = 6, desks: int = 3, hours: int = 4, H: int = 12) -> TabularMDP:
     """A call centre: how many agents should be at their desks in the next hour?
 
-        (waiting 0..lines, agents 0..desks, hour of the day) ──> (waiting + calls - agents, agents ± 1, next hour)
-                     └── more calls than lines: closed for the rest of the day, with probability 0.5
+        (waiting 0..lines, agents 0..desks, hour of the day)
+            ──> (waiting + calls - agents, agents ± 1, next hour)
+            └── more calls than lines: closed for the rest of the day, with probability 0.5
 
-    Action 0: keep the agents, 1: call one in, 2: send one home. The calls of an hour are fewer than usual with
-    probability 0.25, as usual with 0.5, more with 0.25; the usual number rises from a third of the desks to two thirds
-    in the middle of the day. Every agent takes one call an hour; calls beyond the lines are lost. An hour pays 0.4,
-    plus 0.6 times the calls that are expected to be taken, less 0.3 for the agents, both as shares of the desks; less
-    0.4 times the square of the share of lines taken. Closed, it pays nothing. S = (lines+1) (desks+1) hours + 1. The
-    manager's rule: call one in when more wait than agents are there, send one home when nobody waits, with a slip of
-    0.1. S = 10,333: lines=40, desks=20, hours=12.
+    Action 0: keep the agents, 1: call one in, 2: send one home. The calls of an hour are fewer than
+    usual with probability 0.25, as usual with 0.5, more with 0.25; the usual number rises from a
+    third of the desks to two thirds in the middle of the day. Every agent takes one call an hour;
+    calls beyond the lines are lost. An hour pays 0.4, plus 0.6 times the calls that are expected to
+    be taken, less 0.3 for the agents, both as shares of the desks; less 0.4 times the square of the
+    share of lines taken. Closed, it pays nothing. S = (lines+1) (desks+1) hours + 1. The manager's
+    rule: call one in when more wait than agents are there, send one home when nobody waits, with a
+    slip of 0.1. S = 10,333: lines=40, desks=20, hours=12.
     """
     for name, size in (("lines", lines), ("desks", desks), ("hours", hours), ("H", H)):
         require_integer(name, size, 1 if name == "hours" else 2, InvalidModel)

@@ -10,14 +10,16 @@ from surefoot.worlds.tabular_mdp import TabularMDP
 
 
 def queue(places: int = 5, H: int = 10) -> TabularMDP:
-    """Admission to a help desk: each quarter of an hour one caller may come in, if the desk lets them.
+    """Admission to a help desk: each quarter of an hour one caller may come in, if the desk lets
+    them.
 
         waiting 0 <──> 1 <──> ... <──> places      action 0: admit, action 1: send away politely
 
-    A caller comes with probability 0.6. Admitted, one more waits; a served one leaves with probability 0.5. A full
-    desk that admits has to close for the rest of the shift with probability 0.3 (the last state, which pays nothing).
-    Each step pays 0.4 + 0.6 * (share of two agents kept busy), less 0.4 * (share of places taken)^2 for the waiting.
-    The desk's rule: admit while at most half of the places are taken, with a slip of 0.1.
+    A caller comes with probability 0.6. Admitted, one more waits; a served one leaves with
+    probability 0.5. A full desk that admits has to close for the rest of the shift with probability
+    0.3 (the last state, which pays nothing). Each step pays 0.4 + 0.6 * (share of two agents kept
+    busy), less 0.4 * (share of places taken)^2 for the waiting. The desk's rule: admit while at
+    most half of the places are taken, with a slip of 0.1.
     """
     require_integer("places", places, 2, InvalidModel)
     require_integer("H", H, 2, InvalidModel)
@@ -48,11 +50,12 @@ def dosing(H: int = 8) -> TabularMDP:
         ill ──> better ──> well            action 0: no dose, 1: usual dose, 2: high dose
           └──────┴────> toxic ──> (rest) ──> ill;   severe: nothing pays for the rest of the course
 
-    States: ill, better, well, toxic, severe. A week pays 0.1 when ill, 0.6 when better, 1 when well, 0.05 when
-    toxic, 0 when severe. A dose moves towards well (usual 0.5, high 0.6) and can be toxic (usual 0.03, high 0.25);
-    dosing a toxic patient is severe with 0.1 (usual) or 0.6 (high). Toxicity wears off with 0.7 without a dose, 0.2
-    with one that was not severe, and leaves the patient ill. Without a dose patients slip back with 0.3. The usual
-    protocol: the usual dose when ill or better, none when well or toxic, with a slip of 0.06.
+    States: ill, better, well, toxic, severe. A week pays 0.1 when ill, 0.6 when better, 1 when
+    well, 0.05 when toxic, 0 when severe. A dose moves towards well (usual 0.5, high 0.6) and can be
+    toxic (usual 0.03, high 0.25); dosing a toxic patient is severe with 0.1 (usual) or 0.6 (high).
+    Toxicity wears off with 0.7 without a dose, 0.2 with one that was not severe, and leaves the
+    patient ill. Without a dose patients slip back with 0.3. The usual protocol: the usual dose when
+    ill or better, none when well or toxic, with a slip of 0.06.
     """
     require_integer("H", H, 2, InvalidModel)
     ill, better, well, toxic, severe = range(5)
@@ -80,14 +83,16 @@ def dosing(H: int = 8) -> TabularMDP:
 def offers(H: int = 12) -> TabularMDP:
     """Weekly offers to customers: a discount costs margin now and may keep, or spoil, the customer.
 
-        loyal <──> occasional <──> lapsing ──> gone      action 0: no offer, 1: small coupon, 2: large coupon
+        loyal <──> occasional <──> lapsing ──> gone
+        action 0: no offer, 1: small coupon, 2: large coupon
 
-    Margins a week, in euros: loyal 10, occasional 6, lapsing 3, gone 0, less 1 for a small and 4 for a large coupon
-    (never below -1). Coupons pull customers up (small 0.3, large 0.4 where they are not loyal; 0.05 without one)
-    and train the loyal ones to wait for the next (down with 0.15 small, 0.5 large, 0.08 without). Occasional
-    customers start lapsing with 0.1 without an offer, 0.06 with a small one, 0.04 with a large one; lapsing
-    customers are gone with 0.25 a week without an offer, 0.12 and 0.1 with one. The marketing department's rule:
-    small coupons for all but the loyal, with a slip of 0.1. Values are in euros a customer.
+    Margins a week, in euros: loyal 10, occasional 6, lapsing 3, gone 0, less 1 for a small and 4
+    for a large coupon (never below -1). Coupons pull customers up (small 0.3, large 0.4 where they
+    are not loyal; 0.05 without one) and train the loyal ones to wait for the next (down with 0.15
+    small, 0.5 large, 0.08 without). Occasional customers start lapsing with 0.1 without an offer,
+    0.06 with a small one, 0.04 with a large one; lapsing customers are gone with 0.25 a week
+    without an offer, 0.12 and 0.1 with one. The marketing department's rule: small coupons for all
+    but the loyal, with a slip of 0.1. Values are in euros a customer.
     """
     require_integer("H", H, 2, InvalidModel)
     loyal, occasional, lapsing, gone = range(4)

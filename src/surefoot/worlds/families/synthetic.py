@@ -1,4 +1,6 @@
-"""Worlds drawn at random: dense ones as in the paper, and sparse ones where a wrong guess costs more."""
+"""Worlds drawn at random: dense ones as in the paper, and sparse ones where a wrong guess costs
+more.
+"""
 
 import numpy as np
 
@@ -15,28 +17,41 @@ def random(
 
         every state ──every action──> every state
 
-    Easy: rewards are known and every row reaches every state, so mistakes heal in one step. Baseline: Boltzmann on Q*
-    with eta. Suggested floor: nine tenths of the baseline's value.
+    Easy: rewards are known and every row reaches every state, so mistakes heal in one step.
+    Baseline: Boltzmann on Q* with eta. Suggested floor: nine tenths of the baseline's value.
     """
     drawn = random_mdp(S, A, H, seed, require_bool("stationary", stationary))
-    return with_soft_optimum("random", drawn.P_rows[0] if stationary else drawn.P, drawn.r_rescaled, H, eta)
+    return with_soft_optimum(
+        "random", drawn.P_rows[0] if stationary else drawn.P, drawn.r_rescaled, H, eta
+    )
 
 
 def random_sparse(
-    S: int = 10, A: int = 3, H: int = 5, seed: int = 0, branch: int = 2, share: float = 0.2, eta: float = 10.0
+    S: int = 10,
+    A: int = 3,
+    H: int = 5,
+    seed: int = 0,
+    branch: int = 2,
+    share: float = 0.2,
+    eta: float = 10.0,
 ) -> TabularMDP:
     """A random world with few successors and few rewards.
 
         state ──action──> `branch` of the S states;   reward only at a `share` of the pairs
 
-    Each (h, s, a): `branch` successors drawn without replacement, Dirichlet(1) weights; reward uniform on [0, 1] at
-    each pair with probability `share`, else 0. Baseline: Boltzmann on Q* with eta; floor: nine tenths of its value.
+    Each (h, s, a): `branch` successors drawn without replacement, Dirichlet(1) weights; reward
+    uniform on [0, 1] at each pair with probability `share`, else 0. Baseline: Boltzmann on Q* with
+    eta; floor: nine tenths of its value.
     """
     for name, size in (("S", S), ("A", A), ("H", H), ("branch", branch)):
         require_integer(name, size, 1, InvalidModel)
     if branch > S:
         raise InvalidModel(f"branch is {branch}, expected at most S = {S} successors.")
-    if not 0.0 <= require_number("share", share, "a share of the pairs in [0, 1]", InvalidModel) <= 1.0:
+    if (
+        not 0.0
+        <= require_number("share", share, "a share of the pairs in [0, 1]", InvalidModel)
+        <= 1.0
+    ):
         raise InvalidModel(f"share is {share}, expected a share of the pairs in [0, 1].")
     rng = np.random.default_rng(require_integer("seed", seed, 0, InvalidModel))
     P = np.zeros((H, S, A, S))

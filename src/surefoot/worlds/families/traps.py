@@ -30,8 +30,8 @@ def trap() -> TabularMDP:
         start ──┤
                  └─ action 1: 0.55 ─> good ── pays 1      (else: bad, pays 0)
 
-    S = 3, H = 2. The baseline takes action 0 with probability 0.9 and is worth 0.685; V* = 0.7; the floor is 0.6, which
-    action 1 alone (0.55) breaks.
+    S = 3, H = 2. The baseline takes action 0 with probability 0.9 and is worth 0.685; V* = 0.7; the
+    floor is 0.6, which action 1 alone (0.55) breaks.
     """
     P, r = _gate((0.7, 0.55))
     return with_baseline("trap", P, r, 2, np.broadcast_to([0.9, 0.1], (2, 3, 2)), floor=0.6)
@@ -44,22 +44,26 @@ def trap_near_tie(gap: float = 0.01) -> TabularMDP:
         start ──┤
                  └─ action 1: 0.70 - gap ─> good ── pays 1
 
-    The floor lies halfway between the two, at 0.7 - gap/2; the baseline (action 0 with 0.9) is above it.
+    The floor lies halfway between the two, at 0.7 - gap/2; the baseline (action 0 with 0.9) is
+    above it.
     """
     if not 0.0 < require_number("gap", gap, "a number in (0, 0.7]", InvalidModel) <= 0.7:
         raise InvalidModel(f"gap is {gap}, expected a number in (0, 0.7].")
     P, r = _gate((0.7, 0.7 - gap))
-    return with_baseline("trap-near-tie", P, r, 2, np.broadcast_to([0.9, 0.1], (2, 3, 2)), floor=0.7 - gap / 2)
+    return with_baseline(
+        "trap-near-tie", P, r, 2, np.broadcast_to([0.9, 0.1], (2, 3, 2)), floor=0.7 - gap / 2
+    )
 
 
 def trap_long(H: int = 6) -> TabularMDP:
-    """A row of gates: whoever takes the wrong turn once stands at the side of the road until the end.
+    """A row of gates: whoever takes the wrong turn once stands at the side of the road until the
+    end.
 
         road ──0: 0.98──> road ──0: 0.98──> road ── ... ──> pays 1 at the last step
           └────1: 0.80──> road,   else ──> roadside, pays 0
 
-    Action 0 keeps the road with 0.98, action 1 with 0.80; the last step pays 1 on the road. Baseline: action 0 with
-    probability 0.95.
+    Action 0 keeps the road with 0.98, action 1 with 0.80; the last step pays 1 on the road.
+    Baseline: action 0 with probability 0.95.
     """
     require_integer("H", H, 2, InvalidModel)
     P = np.zeros((2, 2, 2))
@@ -71,7 +75,8 @@ def trap_long(H: int = 6) -> TabularMDP:
 
 
 def trap_pit(H: int = 6) -> TabularMDP:
-    """A field with a pit: a little more pay now, nothing for the rest of the episode if it goes wrong.
+    """A field with a pit: a little more pay now, nothing for the rest of the episode if it goes
+    wrong.
 
         field ──0: pays 0.5, always back to the field
           └────1: pays 0.6, falls into the pit with 0.3

@@ -1,7 +1,9 @@
-"""Coverage-guided fuzzing of one reader with atheris: python tests/interface/files/fuzz/guided.py counts --seconds 60.
+"""Coverage-guided fuzzing of one reader with atheris: python tests/interface/files/fuzz/guided.py
+counts --seconds 60.
 
-atheris keeps the inputs that reach new lines of surefoot and changes those. The same property as in test_hostile_files:
-a valid object, or an error of surefoot's own; within 2 GiB and 20 s. The exit code is 0 if nothing else happened.
+atheris keeps the inputs that reach new lines of surefoot and changes those. The same property as in
+test_hostile_files: a valid object, or an error of surefoot's own; within 2 GiB and 20 s. The exit
+code is 0 if nothing else happened.
 """
 
 import argparse
@@ -69,7 +71,12 @@ def main() -> None:
         if sum(seen.values()) % 500 == 0:
             print(f"{given.name}: {seen}", file=sys.stderr, flush=True)  # noqa: T201
 
-    limits = [f"-max_total_time={given.seconds}", "-timeout=20", "-rss_limit_mb=2048", "-max_len=400"]
+    limits = [
+        f"-max_total_time={given.seconds}",
+        "-timeout=20",
+        "-rss_limit_mb=2048",
+        "-max_len=400",
+    ]
     limits += ["-seed=1", "-print_final_stats=1", f"-artifact_prefix={folder}/"]
     atheris.Setup([sys.argv[0], *limits, str(folder / "corpus")], one)
     atheris.Fuzz()

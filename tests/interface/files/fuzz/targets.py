@@ -1,7 +1,9 @@
-"""Every reader of a file, with a valid file of its kind, and ways to spoil one. Hypothesis and atheris use the same.
+"""Every reader of a file, with a valid file of its kind, and ways to spoil one. Hypothesis and
+atheris use the same.
 
-A way to spoil a file takes its decisions from a string of bytes (`Choices`), so that whoever made the bytes can change
-one decision at a time. What is hashed is hashed again: else the hash would be all that is ever tested.
+A way to spoil a file takes its decisions from a string of bytes (`Choices`), so that whoever made
+the bytes can change one decision at a time. What is hashed is hashed again: else the hash would be
+all that is ever tested.
 """
 
 import hashlib
@@ -25,10 +27,63 @@ import surefoot as sf
 
 EPISODES = 10
 DEEP = 20_000  # far beyond the depth at which Python's own readers give up
-ODD_TEXTS = ("", "\ud800", "\x00", "a" * 5000, "../../x", "[[red]]", "{", "NaN", "é", "'; DROP TABLE log; --", '"')
-ODD_NUMBERS = (0, -1, 1, 2, 3, 7, 2**31, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), 2**64, 10**18, 10**299, 10**400)
-ODD_FLOATS = (float("inf"), float("-inf"), float("nan"), 1e308, -1e308, 5e-324, 0.5, -0.5, 1e-300, 1.0000001)
-ODD = (None, True, False, *ODD_NUMBERS, *ODD_FLOATS, *ODD_TEXTS, [], {}, [[]], [1, "a"], {"a": 1}, "@deep", "@long")
+ODD_TEXTS = (
+    "",
+    "\ud800",
+    "\x00",
+    "a" * 5000,
+    "../../x",
+    "[[red]]",
+    "{",
+    "NaN",
+    "é",
+    "'; DROP TABLE log; --",
+    '"',
+)
+ODD_NUMBERS = (
+    0,
+    -1,
+    1,
+    2,
+    3,
+    7,
+    2**31,
+    2**53 + 1,
+    2**62,
+    2**63 - 1,
+    -(2**63),
+    2**64,
+    10**18,
+    10**299,
+    10**400,
+)
+ODD_FLOATS = (
+    float("inf"),
+    float("-inf"),
+    float("nan"),
+    1e308,
+    -1e308,
+    5e-324,
+    0.5,
+    -0.5,
+    1e-300,
+    1.0000001,
+)
+ODD = (
+    None,
+    True,
+    False,
+    *ODD_NUMBERS,
+    *ODD_FLOATS,
+    *ODD_TEXTS,
+    [],
+    {},
+    [[]],
+    [1, "a"],
+    {"a": 1},
+    "@deep",
+    "@long",
+)
 DESCRIPTIONS = (
     "<f8",
     "<i8",
@@ -108,11 +163,14 @@ def damaged(whole: bytes, choose: Choices) -> bytes:
         elif way == 4:
             spoilt[at:at] = spoilt[at : at + 1 + choose.below(64)]
         else:
-            spoilt[at : at + 4] = choose.one((b"\xff" * 4, b"\x00" * 4, b"\x00\x00\x00\x80", b"\xff\xff\xff\x7f"))
+            spoilt[at : at + 4] = choose.one(
+                (b"\xff" * 4, b"\x00" * 4, b"\x00\x00\x00\x80", b"\xff\xff\xff\x7f")
+            )
     return bytes(spoilt)
 
 
-# JSON -----------------------------------------------------------------------------------------------------------------
+# JSON
+# --------------------------------------------------------------------------------------------------
 
 
 def altered(value, choose: Choices):
@@ -128,7 +186,9 @@ def altered(value, choose: Choices):
         return {**value, key: altered(value[key], choose)}
     if isinstance(value, list) and value and choose.below(4):
         i = choose.below(len(value))
-        return choose.one((value[:i], value + value[i:], [*value[:i], altered(value[i], choose), *value[i + 1 :]]))
+        return choose.one(
+            (value[:i], value + value[i:], [*value[:i], altered(value[i], choose), *value[i + 1 :]])
+        )
     return choose.one(ODD)
 
 
@@ -156,7 +216,8 @@ def spoilt_json(whole: bytes, choose: Choices) -> bytes:
     return as_json(content).encode("utf-8", "replace")
 
 
-# .npz -----------------------------------------------------------------------------------------------------------------
+# .npz
+# --------------------------------------------------------------------------------------------------
 
 
 class Member(NamedTuple):
@@ -170,7 +231,9 @@ class Member(NamedTuple):
 
     def packed(self) -> bytes:
         """With its header."""
-        text = f"{{'descr': '{self.descr}', 'fortran_order': {self.order}, 'shape': {self.shape}, }}"
+        text = (
+            f"{{'descr': '{self.descr}', 'fortran_order': {self.order}, 'shape': {self.shape}, }}"
+        )
         text += " " * (-(len(text) + 11) % 64) + "\n"
         return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + self.content
 
@@ -179,7 +242,9 @@ def members_of(whole: bytes) -> list[Member]:
     """The arrays of a valid file."""
     with np.load(io.BytesIO(whole), allow_pickle=False) as data:
         arrays = {name: data[name] for name in data.files}
-    return [Member(name, a.dtype.str, "False", str(a.shape), a.tobytes()) for name, a in arrays.items()]
+    return [
+        Member(name, a.dtype.str, "False", str(a.shape), a.tobytes()) for name, a in arrays.items()
+    ]
 
 
 def hashed(members: list[Member]) -> list[Member]:
@@ -189,7 +254,9 @@ def hashed(members: list[Member]) -> list[Member]:
         if member.name != "about":
             digest.update(f"{member.name} {member.descr} {member.shape} ".encode() + member.content)
     return [
-        with_text(m, {**json.loads(text_of(m)), "sha256": digest.hexdigest()}) if m.name == "about" else m
+        with_text(m, {**json.loads(text_of(m)), "sha256": digest.hexdigest()})
+        if m.name == "about"
+        else m
         for m in members
     ]
 
@@ -201,7 +268,9 @@ def text_of(member: Member) -> str:
 def with_text(member: Member, value) -> Member:
     text = value if isinstance(value, str) else as_json(value)
     text = text or " "
-    return member._replace(descr=f"<U{len(text)}", shape="()", content=text.encode("utf-32-le", "surrogatepass"))
+    return member._replace(
+        descr=f"<U{len(text)}", shape="()", content=text.encode("utf-32-le", "surrogatepass")
+    )
 
 
 def zipped(members: list[Member], choose: Choices) -> bytes:
@@ -217,8 +286,12 @@ def zipped(members: list[Member], choose: Choices) -> bytes:
     whole = bytearray(stream.getvalue())
     if choose.below(8) == 7:
         entry = whole.find(b"PK\x01\x02")
-        field = entry + choose.one((10, 16, 20, 24, 28, 42))  # compression, CRC, sizes, length of the name, place
-        whole[field : field + 4] = struct.pack("<I", choose.one((0, 1, 12, 14, 2**31, 2**32 - 1, 10**9)))
+        field = entry + choose.one(
+            (10, 16, 20, 24, 28, 42)
+        )  # compression, CRC, sizes, length of the name, place
+        whole[field : field + 4] = struct.pack(
+            "<I", choose.one((0, 1, 12, 14, 2**31, 2**32 - 1, 10**9))
+        )
     return bytes(whole)
 
 
@@ -234,7 +307,9 @@ def changed(members: list[Member], choose: Choices) -> list[Member]:  # noqa: PL
     if way == 2:
         return [
             *others,
-            member._replace(name=choose.one(("extra", "planned_n_sas", "../x", "", "a" * 100, "é", "H", "x_sa"))),
+            member._replace(
+                name=choose.one(("extra", "planned_n_sas", "../x", "", "a" * 100, "é", "H", "x_sa"))
+            ),
         ]
     if way == 3:
         return [*others, member._replace(content=choose.one(members).content)]
@@ -245,7 +320,10 @@ def changed(members: list[Member], choose: Choices) -> list[Member]:  # noqa: PL
     if way == 6:
         return [*others, member._replace(shape=choose.one(SHAPES))]
     if way == 7:
-        return [*others, member._replace(order=choose.one(("True", "1", "__import__('os')", "[" * 500)))]
+        return [
+            *others,
+            member._replace(order=choose.one(("True", "1", "__import__('os')", "[" * 500))),
+        ]
     if way == 8:
         size = 1 + choose.below(3)
         kind = choose.one(("<i8", "<f8", "|b1", "|i1"))
@@ -253,7 +331,9 @@ def changed(members: list[Member], choose: Choices) -> list[Member]:  # noqa: PL
         return [
             *others,
             member._replace(
-                descr=kind, shape=choose.one((f"({size},)", f"({size}, 1)", f"(1, {size})")), content=content
+                descr=kind,
+                shape=choose.one((f"({size},)", f"({size}, 1)", f"(1, {size})")),
+                content=content,
             ),
         ]
     if member.descr.startswith("<U"):
@@ -283,7 +363,8 @@ def spoilt_npz(whole: bytes, choose: Choices) -> bytes:
     return zipped(members, choose)
 
 
-# Text -----------------------------------------------------------------------------------------------------------------
+# Text
+# --------------------------------------------------------------------------------------------------
 
 TOML_VALUES = (
     *(
@@ -301,9 +382,26 @@ TOML_VALUES = (
         "[]",
         "{}",
     ),
-    *("1979-05-27", "07:32:00", "[[[[1]]]]", "[" * 2000 + "]" * 2000, '"' + "x" * 5000 + '"', "{ name = 1 }"),
-    *('{ name = "random", S = 1000000000 }', '{ name = "random-sparse", S = 100000, H = 100000 }', "{ eta = -1.0 }"),
-    *('{ name = "queue", H = 1000000000000 }', '["promise", "promise"]', "100000", "1000000000000000", '"usual"'),
+    *(
+        "1979-05-27",
+        "07:32:00",
+        "[[[[1]]]]",
+        "[" * 2000 + "]" * 2000,
+        '"' + "x" * 5000 + '"',
+        "{ name = 1 }",
+    ),
+    *(
+        '{ name = "random", S = 1000000000 }',
+        '{ name = "random-sparse", S = 100000, H = 100000 }',
+        "{ eta = -1.0 }",
+    ),
+    *(
+        '{ name = "queue", H = 1000000000000 }',
+        '["promise", "promise"]',
+        "100000",
+        "1000000000000000",
+        '"usual"',
+    ),
 )
 LINES = (
     *(
@@ -383,7 +481,8 @@ def spoilt_lines(whole: bytes, choose: Choices) -> bytes:
     return "\n".join(as_json(row) for row in rows).encode("utf-8", "replace")
 
 
-# Parquet --------------------------------------------------------------------------------------------------------------
+# Parquet
+# --------------------------------------------------------------------------------------------------
 
 SQL_VALUES = (
     *(
@@ -415,12 +514,22 @@ SQL_VALUES = (
         "1::UTINYINT",
         "1.5::DECIMAL(3, 1)",
     ),
-    *("[[1]]", "map {'a': 1}", "'5877642-06-24 (BC)'::DATE", "uuid()", "'\U0001f4a9'", "3", "'-inf'::DOUBLE"),
+    *(
+        "[[1]]",
+        "map {'a': 1}",
+        "'5877642-06-24 (BC)'::DATE",
+        "uuid()",
+        "'\U0001f4a9'",
+        "3",
+        "'-inf'::DOUBLE",
+    ),
 )
 
 
 def spoilt_parquet(whole: bytes, choose: Choices) -> bytes:
-    """Bytes; or columns that are gone, or hold something else, and rows that come twice or not at all."""
+    """Bytes; or columns that are gone, or hold something else, and rows that come twice or not
+    at all.
+    """
     import duckdb
 
     if choose.below(3) == 0:
@@ -468,7 +577,8 @@ def use_scratch(folder: Path) -> None:
     _SCRATCH = str(folder)
 
 
-# The readers ----------------------------------------------------------------------------------------------------------
+# The readers
+# --------------------------------------------------------------------------------------------------
 
 
 def _problem() -> sf.Problem:
@@ -487,7 +597,9 @@ def _make_policy(folder: Path) -> None:
 
 
 def _make_mixture(folder: Path) -> None:
-    sf.save_policy(folder / "file.npz", sf.EpisodicMixture(sf.uniform(2, 3, 2), sf.uniform(2, 3, 2), 0.25))
+    sf.save_policy(
+        folder / "file.npz", sf.EpisodicMixture(sf.uniform(2, 3, 2), sf.uniform(2, 3, 2), 0.25)
+    )
 
 
 def _read_policy(folder: Path) -> object:
@@ -521,7 +633,9 @@ def _learning() -> tuple[object, object]:
     from surefoot.run.saved_state import RunIdentity, State
 
     agent, none = _agent(), sf.Counts.zeros(_problem())
-    state = State(none, kernels.empty_tally(agent.problem.H, EPISODES, EPISODES), Premises.of(agent, none))
+    state = State(
+        none, kernels.empty_tally(agent.problem.H, EPISODES, EPISODES), Premises.of(agent, none)
+    )
     return state, RunIdentity(agent, ("", ""), agent.floor, EPISODES, 0, none, None)
 
 
@@ -588,7 +702,9 @@ def _make_parquet(folder: Path) -> None:
 
     _make_csv(folder)
     with duckdb.connect(config={"threads": 1}) as con:
-        con.execute(f"COPY (FROM '{folder / 'log.csv'}') TO '{folder / 'log.parquet'}' (FORMAT PARQUET)")
+        con.execute(
+            f"COPY (FROM '{folder / 'log.csv'}') TO '{folder / 'log.parquet'}' (FORMAT PARQUET)"
+        )
 
 
 def _read_log(file: str) -> Callable[[Path], object]:
@@ -600,7 +716,15 @@ def _read_log(file: str) -> Callable[[Path], object]:
 
 
 def _looked_at(log: sf.LogCounts) -> object:
-    seen = repr(log), log.counts, log.fold_counts, log.rewards, log.mean_return, log.coverage, log.notes
+    seen = (
+        repr(log),
+        log.counts,
+        log.fold_counts,
+        log.rewards,
+        log.mean_return,
+        log.coverage,
+        log.notes,
+    )
     try:
         return seen, log.problem(), log.problem("as logged")
     except sf.SurefootError:
@@ -623,7 +747,9 @@ def _make_baseline(folder: Path) -> None:
 
     _make_csv(folder)
     log = sf.count_log(folder / "log.csv", threads=1, reward_range=(0.0, 1.0))
-    Baseline.of(sf.robust_vi(log.counts, log.problem(), 0.1), log.codebook).save(folder / "file.npz")
+    Baseline.of(sf.robust_vi(log.counts, log.problem(), 0.1), log.codebook).save(
+        folder / "file.npz"
+    )
 
 
 def _read_baseline(folder: Path) -> object:
@@ -680,7 +806,12 @@ def _read_toml(folder: Path) -> object:
 
     found = read_study(folder / "study.toml")
     assert parse_study(found.as_table(), "again").digest == found.digest
-    return found.digest, found.made_quick(), [cell.label for cell in found.cells], [p.heading for p in found.scenarios]
+    return (
+        found.digest,
+        found.made_quick(),
+        [cell.label for cell in found.cells],
+        [p.heading for p in found.scenarios],
+    )
 
 
 def _make_results(folder: Path) -> None:
@@ -713,7 +844,9 @@ def _make_minari(folder: Path) -> None:
     from gymnasium.spaces import Discrete
     from minari.data_collector import EpisodeBuffer
 
-    episodes = [list(rows) for _, rows in groupby(_log_rows(), key=itemgetter(NAMES.index("episode")))]
+    episodes = [
+        list(rows) for _, rows in groupby(_log_rows(), key=itemgetter(NAMES.index("episode")))
+    ]
     columns = [dict(zip(NAMES, zip(*rows, strict=True), strict=True)) for rows in episodes]
     buffers = [
         EpisodeBuffer(
@@ -729,7 +862,11 @@ def _make_minari(folder: Path) -> None:
     with _datasets_in(folder), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that no author was named, and so on
         minari.create_dataset_from_buffers(
-            DATASET, buffers, observation_space=Discrete(3), action_space=Discrete(2), data_format="hdf5"
+            DATASET,
+            buffers,
+            observation_space=Discrete(3),
+            action_space=Discrete(2),
+            data_format="hdf5",
         )
 
 
@@ -780,11 +917,25 @@ TARGETS = {
         Target("study", "study.toml", _make_study, _read_toml, spoilt_toml),
         Target("log-csv", "log.csv", _make_csv, _read_log("log.csv"), spoilt_csv),
         Target("log-json", "log.jsonl", _make_lines, _read_log("log.jsonl"), spoilt_lines),
-        Target("log-parquet", "log.parquet", _make_parquet, _read_log("log.parquet"), spoilt_parquet),
+        Target(
+            "log-parquet", "log.parquet", _make_parquet, _read_log("log.parquet"), spoilt_parquet
+        ),
         Target("results", "results/study.json", _make_results, _read_results, spoilt_json),
         Target("trial", TRIAL, _make_results, _read_results, spoilt_parquet),
-        Target("minari-about", f"minari/{DATASET}/data/metadata.json", _make_minari, _read_minari, spoilt_metadata),
-        Target("minari-data", f"minari/{DATASET}/data/main_data.hdf5", _make_minari, _read_minari, damaged),
+        Target(
+            "minari-about",
+            f"minari/{DATASET}/data/metadata.json",
+            _make_minari,
+            _read_minari,
+            spoilt_metadata,
+        ),
+        Target(
+            "minari-data",
+            f"minari/{DATASET}/data/main_data.hdf5",
+            _make_minari,
+            _read_minari,
+            damaged,
+        ),
     )
 }
 
