@@ -18,10 +18,8 @@ from table import Row, at_most, broken, plain
 
 SIZES = (500, 1_000, 5_000, 10_000, 50_000)
 MOST_EXPONENT = 1.005  # linear, but for the third decimal
-GENERIC = {
-    "NUMBA_CPU_NAME": "generic",
-    "NUMBA_CPU_FEATURES": "",
-}  # valgrind does not know the newest instructions
+# valgrind does not know the newest instructions
+GENERIC = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
 
 
 def instructions_of_large_worlds() -> Iterator[Row]:

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 KEPT = Path(__file__).parent / "kept.json"
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
-TOLERANCE = (
-    0.3  # of a row in which nothing else is written: what a shared machine does to it by itself
-)
+# of a row in which nothing else is written: what a shared machine does to it by itself
+TOLERANCE = 0.3
 
 
 class Kept(NamedTuple):

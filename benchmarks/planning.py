@@ -26,11 +26,8 @@ TURNS, SECONDS = (10, 60), 8.0  # at least and at most, and what those of one si
 PASSES = {SMALL: 2_000, MIDDLE: 60, LARGE: 1}  # of StepMix in one turn: a few milliseconds
 SCALE = 1e-6
 EPISODES_OF_KL = 300
-EPISODES_KNOWN = {
-    SMALL: 10**5,
-    MIDDLE: 10**7,
-    LARGE: 10**9,
-}  # enough to unclip every candidate's lower value
+# enough to unclip every candidate's lower value
+EPISODES_KNOWN = {SMALL: 10**5, MIDDLE: 10**7, LARGE: 10**9}
 
 bound_splices = kernels.bound_splices
 

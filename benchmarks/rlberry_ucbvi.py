@@ -13,9 +13,8 @@ import rlberry
 from rlberry.agents import UCBVIAgent
 from rlberry.envs.finite import FiniteMDP
 
-GRAIN = (
-    2**20
-)  # rlberry insists on rows that sum to 1 within 1e-15, so probabilities are multiples of 2^-20
+# rlberry insists on rows that sum to 1 within 1e-15, so probabilities are multiples of 2^-20
+GRAIN = 2**20
 
 
 @cache

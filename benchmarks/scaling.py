@@ -28,10 +28,8 @@ from surefoot.run.blocks import listed_multinomial
 A, H, SUCCESSORS, VISITS = 5, 20, 3, 30
 SIZES = (100, 500, 2_000, 10_000)
 REPEATS = 5  # at every size: the best of more would be quicker
-CORES_SIZES, TURNS = (
-    (5_000, 10_000),
-    5,
-)  # with one core and all of them; below 5,000 states there are no threads
+# with one core and all of them; below 5,000 states there are no threads
+CORES_SIZES, TURNS = (5_000, 10_000), 5
 MOST_SWEEPS = {"EpsMix": 100, "StepMix": 400}
 MOST_SECONDS = {"EpsMix": 3.0, "StepMix": 7.0}  # of a plan with 10,000 states
 MOST_MEMORY = 2_000.0  # MB, of the process

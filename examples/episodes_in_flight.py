@@ -24,9 +24,8 @@ played = 0
 with ThreadPoolExecutor(patients_at_once) as pool:
     for _ in range(100):
         plan = agent.plan(counts)  # certified for every episode that it is played in, now or later
-        drawn = [
-            plan.draw(rng, episode=played + i) for i in range(patients_at_once)
-        ]  # a coin for each
+        # a coin for each
+        drawn = [plan.draw(rng, episode=played + i) for i in range(patients_at_once)]
         under_way = [pool.submit(treat, played + i, policy) for i, (policy, _) in enumerate(drawn)]
         # Wait for all. Counting those that end first would select by how they went, and void the
         # promise.

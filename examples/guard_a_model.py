@@ -16,20 +16,17 @@ def earned(policy):
     return float(visitors.uniform(10, 50)) if bought else 0.0
 
 
-guard = sf.Guard(
-    floor=sf.Relative(0.15), low=0, high=50, delta=0.05, unit="EUR"
-)  # never 15 % below the rule
+# never 15 % below the rule
+guard = sf.Guard(floor=sf.Relative(0.15), low=0, high=50, delta=0.05, unit="EUR")
 print(guard)
-state = guard.begin(
-    fingerprint="rule of March", run="simulated"
-)  # named: it comes out the same every time
+# named: it comes out the same every time
+state = guard.begin(fingerprint="rule of March", run="simulated")
 state = guard.admit(state, "model-2", fingerprint="sha256:9c41")
 
 waiting = []
 for visit in range(2000):
-    state, ticket = guard.draw(
-        state, guard.plan(state), coin
-    )  # recorded before the visitor sees anything
+    # recorded before the visitor sees anything
+    state, ticket = guard.draw(state, guard.plan(state), coin)
     waiting.append((ticket.number, earned(ticket.policy)))  # the sale is known later ...
     if len(waiting) > 20:
         number, euros = waiting.pop(0)

@@ -31,9 +31,8 @@ rows[40][3] = ""  # an offer that nobody wrote down
 del rows[100]  # a week that is missing
 rows[150][4] = str(rows[150][4]).replace(".", ",")  # 1,5 for 1.5, as some countries write it
 rows[175].append("see letter")  # a field that the header has not
-rows[200][5] = (
-    "regular" if rows[200][5] != "regular" else "new"
-)  # a customer who is suddenly in another segment
+# a customer who is suddenly in another segment
+rows[200][5] = "regular" if rows[200][5] != "regular" else "new"
 
 
 def write(path, table):
@@ -53,13 +52,11 @@ columns = {
     "next_state": "next_segment",
 }
 write("messy.csv", rows)
-print(
-    sf.check_log("messy.csv", columns=columns, delimiter=";")
-)  # every kind of mistake, how often, and where
+# every kind of mistake, how often, and where
+print(sf.check_log("messy.csv", columns=columns, delimiter=";"))
 
-write(
-    "clean.csv", clean
-)  # corrected at the source: a row left out because of how it went would be a false log
+# corrected at the source: a row left out because of how it went would be a false log
+write("clean.csv", clean)
 declared = {"states": segments, "actions": offers, "reward_range": (-1, 10)}
 log = sf.count_log("clean.csv", columns=columns, delimiter=";", seed=0, **declared)
 problem = log.problem(rewards="as logged", start="new", stationary=True, unit="EUR")

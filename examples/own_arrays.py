@@ -15,13 +15,11 @@ P = np.array(
     ]
 )
 euros = np.array([[120.0, 160.0], [80.0, 120.0], [-40.0, -40.0]])  # what a day pays
-world = sf.TabularMDP(
-    P, euros, s1=0, H=10, units=sf.Units(-40, 160, name="EUR")
-)  # an episode has ten days
+# an episode has ten days
+world = sf.TabularMDP(P, euros, s1=0, H=10, units=sf.Units(-40, 160, name="EUR"))
 
-gently = np.broadcast_to(
-    np.array([0.9, 0.1]), (10, 3, 2)
-)  # the policy in use: gently, nine days of ten
+# the policy in use: gently, nine days of ten
+gently = np.broadcast_to(np.array([0.9, 0.1]), (10, 3, 2))
 today = float(sf.policy_value(world, gently)[0, world.s1])
 best = sf.solve(world).value
 print(f"The policy in use earns {today:.0f} EUR in ten days, the best one {best:.0f} EUR.")

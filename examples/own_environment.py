@@ -17,15 +17,12 @@ class Shop(gymnasium.Env):
 
     observation_space = gymnasium.spaces.Discrete(3)
     action_space = gymnasium.spaces.Discrete(2)
-    state_names, action_names = (
-        ("few", "some", "many"),
-        ("full price", "sale"),
-    )  # answers speak of these
+    # answers speak of these
+    state_names, action_names = ("few", "some", "many"), ("full price", "sale")
 
     def reset(self, *, seed=None, options=None):
-        super().reset(
-            seed=seed
-        )  # obey the seed: then a run that was stopped goes on with the same bits
+        # obey the seed: then a run that was stopped goes on with the same bits
+        super().reset(seed=seed)
         self.customers, self.day = 1, 0
         return self.customers, {}
 
@@ -35,13 +32,8 @@ class Shop(gymnasium.Env):
         more = self.np_random.random() < (0.4, 0.9)[action]  # a sale is told to friends
         self.customers = int(np.clip(self.customers + (1 if more else -1), 0, 2))
         self.day += 1
-        return (
-            self.customers,
-            euros,
-            self.day == 6,
-            False,
-            {},
-        )  # terminated after the sixth day, and never before
+        # terminated after the sixth day, and never before
+        return self.customers, euros, self.day == 6, False, {}
 
 
 # Only the range of what ONE step can pay is declared. Rewards and dynamics are learnt.
@@ -58,9 +50,8 @@ files = {"save": "shop.npz", "ledger": "shop.ledger"}
 for file in files.values():
     Path(file).unlink(missing_ok=True)  # a run never overwrites a file: this one begins anew
 sf.learn(Shop(), agent, episodes=300, seed=0, **files)
-run = sf.learn(
-    Shop(), agent, episodes=3000, seed=0, resume=True, **files
-)  # it goes on, also after a stop
+# it goes on, also after a stop
+run = sf.learn(Shop(), agent, episodes=3000, seed=0, resume=True, **files)
 print(run)
 print(agent.plan(run.counts).explain())
 

@@ -238,9 +238,8 @@ def test_several_files_and_a_glob(tmp_path):
     assert_counted(
         count_log([str(tmp_path / "part-[01].parquet"), tmp_path / "part-2.parquet"]), hand
     )
-    split = [
-        write(tmp_path / f"cut-{i}.csv", rows[i::4]) for i in range(4)
-    ]  # episodes lie across files
+    # episodes lie across files
+    split = [write(tmp_path / f"cut-{i}.csv", rows[i::4]) for i in range(4)]
     assert_counted(count_log(split), hand)
 
 
@@ -312,16 +311,8 @@ def test_flags_as_numbers_and_flags_left_out(tmp_path):
 
 def test_other_names_and_columns_nobody_asked_for(tmp_path):
     rows = simulate(kind="random", ends=0.2)
-    names = (
-        "visit",
-        "t",
-        "segment",
-        "offer",
-        "margin",
-        "segment after",
-        "over",
-        "state",
-    )  # `state` is something else
+    # `state` is something else
+    names = ("visit", "t", "segment", "offer", "margin", "segment after", "over", "state")
     path = write(tmp_path / "log.parquet", rows, names)
     mapping = dict(zip(NAMES[:7], names[:7], strict=True))
     assert_counted(count_log(path, columns=mapping), by_hand(rows))
@@ -517,9 +508,8 @@ def test_without_a_declaration_there_is_one_more_state(tmp_path, kind, ends):
         n.n_start[:labels], given.n_start[:labels] - (given.n_start[:labels] > 0)
     )
     np.testing.assert_array_equal(n.x_sa[:, :S], given.x_sa)
-    np.testing.assert_array_equal(
-        log.folds[:, :S, :, :S], declared.folds
-    )  # VI-LCB's proof needs no such thing
+    # VI-LCB's proof needs no such thing
+    np.testing.assert_array_equal(log.folds[:, :S, :, :S], declared.folds)
     np.testing.assert_array_equal(log.rewards.mean[:, :S], declared.rewards.mean)
     assert log.mean_return == declared.mean_return
     problem = log.problem()

@@ -174,13 +174,8 @@ def assert_by_the_book(name, size, pooled, chosen, counts_of, new_case):
     return planned
 
 
-MIXED = [
-    (5, 5, 3),
-    (4, 3, 7),
-    (40, 7, 2),
-    (2, 130, 2),
-    (1, 3, 2),
-]  # where StepMix mixes, and not at the first step
+# where StepMix mixes, and not at the first step
+MIXED = [(5, 5, 3), (4, 3, 7), (40, 7, 2), (2, 130, 2), (1, 3, 2)]
 BY_SIZE = pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(str, size)))
 
 

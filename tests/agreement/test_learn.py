@@ -278,11 +278,8 @@ def saved_episodes(path, H):
 @pytest.mark.parametrize("happens", [power_cut, ctrl_c_twice])
 def test_what_was_torn_and_resumed_equals_what_was_not(name, happens, tmp_path, assert_same_run):
     env, _, agent = EVERYWHERE[name]()
-    settings = {
-        "episodes": 60,
-        "seed": 3,
-        "floor": {"trap": 0.65, "lake": 0.4}.get(name, 1.1),
-    }  # not the agent's own
+    # not the agent's own
+    settings = {"episodes": 60, "seed": 3, "floor": {"trap": 0.65, "lake": 0.4}.get(name, 1.1)}
     whole = sf.learn(env, agent, **settings)
     path = tmp_path / "run.npz"
     with pytest.raises((PowerCut, KeyboardInterrupt)):
@@ -292,9 +289,8 @@ def test_what_was_torn_and_resumed_equals_what_was_not(name, happens, tmp_path, 
         sf.learn(Trip(env, 12, happens), agent, save=path, resume=True, **settings)
     assert saved_episodes(path, agent.problem.H) == 37
     assert_same_run(sf.learn(env, agent, save=path, resume=True, **settings), whole)
-    assert_same_run(
-        sf.learn(env, agent, save=path, resume=True, **settings), whole
-    )  # nothing left to do
+    # nothing left to do
+    assert_same_run(sf.learn(env, agent, save=path, resume=True, **settings), whole)
     with pytest.raises(AssertionError):  # control: the comparison can tell two runs apart
         assert_same_run(sf.learn(env, agent, **{**settings, "seed": 4}), replace(whole, seed=4))
 
@@ -408,9 +404,8 @@ def test_an_existing_file_is_not_overwritten(tmp_path):
     assert path.read_bytes() == before
     with pytest.raises(sf.InvalidSetting, match="resume=True continues from a file"):
         sf.learn(env, agent, 3, seed=0, resume=True)
-    fresh = sf.learn(
-        env, agent, 3, seed=0, save=tmp_path / "new.npz", resume=True
-    )  # nothing to go on from: begins
+    # nothing to go on from: begins
+    fresh = sf.learn(env, agent, 3, seed=0, save=tmp_path / "new.npz", resume=True)
     assert fresh.episodes == 3
 
 
@@ -526,9 +521,8 @@ def test_the_ledger_of_another_run_is_refused(tmp_path):
     moved = mine["ledger"].rename(tmp_path / "moved.ledger")
     with pytest.raises(sf.InvalidFile, match="plans were written to it"):
         sf.learn(env, agent, 40, seed=0, resume=True, save=mine["save"])
-    run = sf.learn(
-        env, agent, 40, seed=0, resume=True, save=mine["save"], ledger=moved
-    )  # control: where it is now
+    # control: where it is now
+    run = sf.learn(env, agent, 40, seed=0, resume=True, save=mine["save"], ledger=moved)
     assert run.episodes == 40 and not sf.check_ledger(moved).refusals
 
 
@@ -587,9 +581,8 @@ def test_a_damaged_file_is_refused(change, tmp_path):
     with pytest.raises(PowerCut):
         sf.learn(Trip(env, 5, power_cut), agent, 10, seed=0, save=path)
     rewritten(path)
-    assert (
-        sf.learn(env, agent, 10, seed=0, save=path, resume=True).episodes == 10
-    )  # control: rewritten as it was
+    # control: rewritten as it was
+    assert sf.learn(env, agent, 10, seed=0, save=path, resume=True).episodes == 10
     path.unlink()
     with pytest.raises(PowerCut):
         sf.learn(Trip(env, 5, power_cut), agent, 10, seed=0, save=path)
@@ -706,9 +699,8 @@ def test_a_time_limit_added_later_is_said_and_not_counted(tmp_path):
             sf.learn(limited, agent, 20, seed=0, save=path)
         if path.exists():
             assert saved_episodes(path, agent.problem.H) < 20
-        assert (
-            sf.learn(gymnasium.wrappers.TimeLimit(env, steps), agent, 20, seed=0).episodes == 20
-        )  # control
+        # control
+        assert sf.learn(gymnasium.wrappers.TimeLimit(env, steps), agent, 20, seed=0).episodes == 20
 
 
 def test_a_plan_that_is_no_plan_is_said_and_not_counted(tmp_path):
@@ -814,9 +806,8 @@ def test_a_learner_that_goes_on_acts_as_if_it_had_never_stopped(name, tmp_path):
         episodes=0,
         absorbing_state=rest,
     )
-    with pytest.raises(
-        sf.InvalidCounts, match=r"Episodes 0 to 0 .* already"
-    ):  # control: the number matters
+    # control: the number matters
+    with pytest.raises(sf.InvalidCounts, match=r"Episodes 0 to 0 .* already"):
         wrong.begin()
     other = sf.Learner(
         agent,
@@ -948,9 +939,8 @@ def test_an_end_is_spent_at_rest(learner):
 
 def test_an_early_end_needs_an_absorbing_state():
     _, _, agent = walk()
-    assert (
-        sf.Learner(agent, seed=0).absorbing_state == agent.problem.absorbing_state == 2
-    )  # the mask says so
+    # the mask says so
+    assert sf.Learner(agent, seed=0).absorbing_state == agent.problem.absorbing_state == 2
     learner = sf.Learner(replace(agent, problem=agent.problem.forget(support=True)), seed=0)
     learner.begin()
     learner.act()
@@ -962,9 +952,8 @@ def test_an_early_end_needs_an_absorbing_state():
     for _ in range(4):
         learner.observe(0)
         learner.act()
-    learner.observe(
-        0, terminated=True, truncated=True
-    )  # at the last step there is nothing left to rest
+    # at the last step there is nothing left to rest
+    learner.observe(0, terminated=True, truncated=True)
     assert learner.end().states.tolist() == [3, 0, 0, 0, 0, 0]
 
 
@@ -1062,9 +1051,8 @@ def test_a_run_never_cuts_the_ledger_of_another_one(tmp_path):
         with pytest.raises(sf.InvalidFile, match="exists"):
             sf.learn(Walk(), agent, 15, seed=seed, save=tmp_path / name, resume=True, **plans)
         assert plans["ledger"].read_bytes() == before
-    sf.learn(
-        Walk(), agent, 15, seed=4, save=tmp_path / "run.npz", resume=True, **plans
-    )  # the control
+    # the control
+    sf.learn(Walk(), agent, 15, seed=4, save=tmp_path / "run.npz", resume=True, **plans)
     assert plans["ledger"].read_bytes() != before and sf.check_ledger(plans["ledger"]).closed
 
 

@@ -200,13 +200,11 @@ def test_warm_starts(case_of, assert_same_run):
     assert warm.counts.episodes == 120
     assert (warm.counts.n_sas >= first.n_sas).all()
     assert_same_run(warm, sf.learn(Slots(), agent, 60, seed=2, counts=first))
-    assert warm.counts != sf.learn(Slots(), agent, 60, seed=2).counts.merge(
-        first
-    )  # control: warmth matters
+    # control: warmth matters
+    assert warm.counts != sf.learn(Slots(), agent, 60, seed=2).counts.merge(first)
     known, hidden = case_of("plain", False), case_of("unknown-random", False)
-    counts = sf.simulate(
-        hidden.world, build(hidden), 20, seed=0
-    ).counts  # they hold sums of rewards, now known
+    # they hold sums of rewards, now known
+    counts = sf.simulate(hidden.world, build(hidden), 20, seed=0).counts
     told = sf.StepMix(hidden.world.problem, hidden.baseline, hidden.floor, replan=0.0)
     with pytest.raises(sf.InvalidCounts, match=r"summed by other rewards.*forget_returns"):
         sf.simulate(hidden.world, told, 20, 1, counts=counts)  # its own are summed by what is known
@@ -344,9 +342,8 @@ def test_where_planning_fails_no_other_plan_is_played(case_of, replan, error):
                 self.failures += 1
                 raise error
             H, S, A = case.baseline.shape
-            return sf.Plan.plain(
-                np.eye(A)[np.full((H, S), counts.episodes % A)]
-            )  # another one each time
+            # another one each time
+            return sf.Plan.plain(np.eye(A)[np.full((H, S), counts.episodes % A)])
 
     whole, learner, played = (
         continue_plan(sf.Learner(Failing(0), 3), case.world, 20),
@@ -430,9 +427,8 @@ def test_what_was_checked_is_played(case_of):
     every = Kept(case, 0.0)
     learner = sf.Learner(every, 3)
     continue_plan(learner, case.world, 2)
-    every.array[...] = np.eye(every.array.shape[2])[
-        0
-    ]  # a policy: from the next plan on it is played
+    # a policy: from the next plan on it is played
+    every.array[...] = np.eye(every.array.shape[2])[0]
     assert {
         a for episode in continue_plan(learner, case.world, 5) for a in episode.actions.tolist()
     } == {0}

@@ -243,12 +243,8 @@ def test_a_mask_of_the_users_own(files, in_lists):
         "free": np.ones((S, A, S), dtype=bool),
     }
     found = {name: log.problem("as logged", support=mask) for name, mask in given.items()}
-    for (
-        name,
-        mask,
-    ) in (
-        given.items()
-    ):  # what is left out of the mask is possible, but the absorbing state leads nowhere
+    # what is left out of the mask is possible, but the absorbing state leads nowhere
+    for name, mask in given.items():
         expected = np.ones((*mask.shape[:-3], S + 1, A, S + 1), dtype=bool)
         expected[..., : mask.shape[-1], :, : mask.shape[-1]] = mask
         expected[..., S, :, :S], expected[..., S, :, S] = False, True

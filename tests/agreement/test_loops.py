@@ -40,9 +40,8 @@ SHORT = {
 }
 # A scale small enough that bounds of every kind are met: clipped, in between, and fully optimistic.
 LONG = (1500, 1e-4, 0.9)
-MIXED = {
-    "stepmix": [(5, 5, 3), (3, 2, 5), (2, 3, 1), (1, 4, 2), (40, 5, 2)]
-}  # where mixtures are among the short runs
+# where mixtures are among the short runs
+MIXED = {"stepmix": [(5, 5, 3), (3, 2, 5), (2, 3, 1), (1, 4, 2), (40, 5, 2)]}
 MIXED |= {"epsmix": MIXED["stepmix"], "step-no-mix": [(3, 2, 5), (1, 4, 2)]}
 STAYS = {"step-no-mix": [(5, 5, 3), (40, 5, 2)]}  # and where the baseline is not left
 BETWEEN = {"stepmix": [(40, 5, 2)], "epsmix": [(40, 5, 2)]}  # or left for mixtures only
@@ -305,9 +304,8 @@ def test_a_simulation_leaves_no_memory_behind(paper_world, ledger):
         before = sys.getrefcount(context.rng)
         for _ in loop_for(agent, ledger)(context):
             pass
-        after = sys.getrefcount(
-            context.rng
-        )  # not in the assertion, which holds a reference of its own
+        # not in the assertion, which holds a reference of its own
+        after = sys.getrefcount(context.rng)
         assert after == before
     given = numba.njit(_nrt=False)(lambda rng: rng.random())
     given(context.rng)

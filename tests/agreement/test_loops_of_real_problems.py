@@ -13,10 +13,8 @@ from surefoot.bounds.certificate import fingerprint_of
 from surefoot.run import loops, simulate
 
 EPISODES = 100
-MORE = {
-    "one-start-unknown": 130,
-    "all-together": 130,
-}  # here the first mixture may come later, in episode 125 at most
+# here the first mixture may come later, in episode 125 at most
+MORE = {"one-start-unknown": 130, "all-together": 130}
 SHARES = (0.0, 0.1, 1.0)
 
 
@@ -155,9 +153,8 @@ def test_plain_is_fused_from_warm_counts(replan, pooled, case_of, assert_same_ru
     assert before.spread_episodes == before.baseline_returns[0]
     assert (run.counts.return_weights >= before.return_weights).all()
     assert (run.counts.x_sa >= before.x_sa).all()
-    assert run.counts != one_by_one(case.world, agent, 60).counts.merge(
-        before
-    )  # control: warmth matters
+    # control: warmth matters
+    assert run.counts != one_by_one(case.world, agent, 60).counts.merge(before)
 
 
 def test_shares_and_seeds_tell_runs_apart(case_of):

@@ -151,9 +151,8 @@ def test_every_row_comes_back(tmp_path, ending, ends):
     before = sf.count_log(log, states=3, actions=2)
     assert_same(before, sf.count_log(back, states=3, actions=2))
     assert (before.absorbing_state is not None) == ends
-    other = write(
-        tmp_path / "other.parquet", episodes(ends=ends, seed=1)
-    )  # the control: equality is not vacuous
+    # the control: equality is not vacuous
+    other = write(tmp_path / "other.parquet", episodes(ends=ends, seed=1))
     assert sf.count_log(other, states=3, actions=2).counts != before.counts
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(
         ["minari", "log.parquet", back.name, "other.parquet"]

@@ -114,9 +114,8 @@ def test_the_kernel_plans_by_the_book(kind, pooled, case_of):
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_the_kernel_plans_by_the_book_with_every_setting(kind, setting, case_of):
     case = case_of(kind, False)
-    returns = {
-        name: value for name, value in SETTINGS[setting].items() if name == "returns"
-    }  # counted in their range
+    # counted in their range
+    returns = {name: value for name, value in SETTINGS[setting].items() if name == "returns"}
     for counts in data_of(case, False, **returns):
         for learner in LEARNERS[:3]:
             agent = build(learner, case, False, case.floor, **SETTINGS[setting])
@@ -142,9 +141,8 @@ def test_a_relative_floor_is_planned_by_the_book(kind, pooled, case_of):
                     plan.candidates[:-1], book.candidates[:-1], rtol=0.0, atol=CLOSE
                 )
                 assert abs(plan.upper - book.upper) <= CLOSE
-                assert (
-                    abs(plan.rho - book.rho) <= 100 * CLOSE
-                )  # rho divides by the gap between neighbours
+                # rho divides by the gap between neighbours
+                assert abs(plan.rho - book.rho) <= 100 * CLOSE
                 assert plan.lower <= book.lower + CLOSE
                 weights.add(plan.rho)
     assert len(weights) > 2

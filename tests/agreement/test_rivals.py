@@ -320,9 +320,8 @@ def test_warm_and_cold_plans_are_worth_the_same(name):
         assert (warm.q * r_bar).sum() == pytest.approx((cold.q * r_bar).sum(), abs=1e-7)
         assert plan.cost == pytest.approx(cold_plan.cost, abs=1e-8)
         assert max(plan.cost, cold_plan.cost) <= agent.C
-        np.testing.assert_array_equal(
-            plan.basis, warm.basis
-        )  # it is this linear program that was compared
+        # it is this linear program that was compared
+        np.testing.assert_array_equal(plan.basis, warm.basis)
         tighter = solved(name, agent, counts, None, less=0.05)[1]
         differ += abs((warm.q * r_bar).sum() - (tighter.q * r_bar).sum()) > 1e-4
     assert compared >= 4
@@ -349,9 +348,8 @@ def test_a_basis_that_does_not_fit_is_no_harm(name, foreign, learnt):
     assert strange.source == plan.source == "optimistic"
     assert strange.cost == pytest.approx(plan.cost, abs=1e-8)
     np.testing.assert_allclose(strange.policy, plan.policy, atol=1e-7)
-    assert (
-        np.abs(plan.policy - agent.baseline).max() > 0.01
-    )  # control: the baseline would have been seen
+    # control: the baseline would have been seen
+    assert np.abs(plan.policy - agent.baseline).max() > 0.01
 
 
 # ---- a shell that is interrupted
@@ -514,9 +512,7 @@ def test_blocks_add_up(name, pooled):
     assert 0 < counts.account[2] <= counts.account[1] * world.H * REWARD_UNITS
     proved = counts.account[2] / REWARD_UNITS
     earned = run.mean_value * episodes - counts.account[0] * value
-    assert (
-        proved <= earned + 1e-6
-    )  # what was proved of the explorer's episodes is below what they were worth
-    assert (
-        proved + world.H * 0.5 * counts.account[1] > earned
-    )  # control: the comparison is not always true
+    # what was proved of the explorer's episodes is below what they were worth
+    assert proved <= earned + 1e-6
+    # control: the comparison is not always true
+    assert proved + world.H * 0.5 * counts.account[1] > earned

@@ -151,9 +151,8 @@ def identities():
 def test_no_two_runs_have_one_fingerprint():
     found = {name: run.fingerprint for name, run in identities().items()}
     assert len(set(found.values())) == len(found)
-    assert found == {
-        name: run.fingerprint for name, run in identities().items()
-    }  # all is built again: control
+    # all is built again: control
+    assert found == {name: run.fingerprint for name, run in identities().items()}
     returns = [
         replace(agents()["returns"], returns=it) for it in (sf.Returns(0.25), sf.Returns(0.2))
     ]

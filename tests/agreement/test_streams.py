@@ -18,10 +18,8 @@ from surefoot.run.streams import COIN, FIRST_ACTION, PLANNING, CounterStream
 SEEDS = (0, 1, 7, 2**32, 2**64 + 3, 10**40)
 EPISODES, STEPS, NUMBERS = 6, 5, 64
 
-VECTOR = (
-    0.08392548306274628,
-    0.004502055535886895,
-)  # seed 0, episode 3: the coin, the first action
+# seed 0, episode 3: the coin, the first action
+VECTOR = (0.08392548306274628, 0.004502055535886895)
 
 # ---- the construction, by another hand
 
@@ -153,13 +151,10 @@ def test_any_order_gives_the_same_numbers():
         for i in rng.permutation(len(places)):
             asked = int(rng.integers(1, 4))  # how many are drawn here changes nothing there
             assert stream.at(*places[i]).random(asked).tolist() == expected[places[i]][:asked]
-            stream.at(*places[i]).integers(
-                5, dtype=np.uint32
-            )  # half a word: the other half is not left over
-    one, other = (
-        np.random.default_rng(3),
-        np.random.default_rng(3),
-    )  # control: in one generator the order matters
+            # half a word: the other half is not left over
+            stream.at(*places[i]).integers(5, dtype=np.uint32)
+    # control: in one generator the order matters
+    one, other = np.random.default_rng(3), np.random.default_rng(3)
     assert [one.random() for h in (0, 1)] != [other.random() for h in (1, 0)][::-1]
 
 
@@ -269,9 +264,8 @@ def test_no_ordinary_use_of_a_seed_has_our_numbers():
         for k, h in itertools.product(range(EPISODES), range(STEPS)):
             for rng in idioms(seed, k, h):
                 theirs |= set(rng.random(NUMBERS).tolist())
-    assert (
-        len(ours) == len(SEEDS) * EPISODES * (FIRST_ACTION + STEPS) * NUMBERS
-    )  # no step has another one's numbers
+    # no step has another one's numbers
+    assert len(ours) == len(SEEDS) * EPISODES * (FIRST_ACTION + STEPS) * NUMBERS
     assert not ours & theirs
     assert len(children & theirs) == len(children)  # control
 

@@ -75,15 +75,8 @@ ALLOWED = {
     "rich": {"base.progress", "studies.analysis.sql", "studies.report.terminal", "cli"},
     "typer": {"cli"},
 }
-NOWHERE = {
-    "dask",
-    "flint",
-    "hypothesis",
-    "mpmath",
-    "pandas",
-    "pyarrow",
-    "pyspark",
-}  # by an import statement
+# by an import statement
+NOWHERE = {"dask", "flint", "hypothesis", "mpmath", "pandas", "pyarrow", "pyspark"}
 BY_CONTRACT = ALLOWED.keys() - {"numpy"}  # the others are refused by the tables above alone
 WORLDS = {  # who may see the true worlds
     "run.blocks",
@@ -269,10 +262,8 @@ def test_what_is_allowed_is_not_refused(copy):
     contract kept.
     """
     for folder in folders(copy):
-        if folder in (
-            "studies",
-            "logs",
-        ):  # a new file there needs a line in a contract: the test below
+        # a new file there needs a line in a contract: the test below
+        if folder in ("studies", "logs"):
             continue
         module = f"{folder}.new_file"
         rank = next(i for i, layer in enumerate(LAYERS) if folder.split(".")[0] in layer)

@@ -149,9 +149,8 @@ def seen(tmp_path, blocks, script=SCRIPT, study=STUDY):
 
 def test_the_recipes_can_be_followed(tmp_path):
     blocks = BLOCK.findall(PAGE)
-    assert [
-        name for kind, name, _ in blocks if kind == "diff"
-    ] == [  # one registration each; a claim has a judge, too
+    # one registration each; a claim has a judge, too
+    assert [name for kind, name, _ in blocks if kind == "diff"] == [
         "rivals/registry.py",
         "worlds/registry.py",
         "logs/methods/__init__.py",

@@ -50,12 +50,8 @@ def trees():
 
 
 def test_no_global_randomness_and_no_catch_all_arguments():
-    checked_by_name = {
-        "freeze",
-        "world",
-        "build",
-        "command",
-    }  # fields; sizes of a family, refused if unknown; options
+    # fields; sizes of a family, refused if unknown; options
+    checked_by_name = {"freeze", "world", "build", "command"}
     found = []
     for path, tree in trees():
         for node in ast.walk(tree):

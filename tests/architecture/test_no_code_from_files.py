@@ -32,9 +32,8 @@ METHODS = {  # what is called of which library
     "np": {"fromfile", "memmap"},
     "builtins": BUILTINS,
 }
-TEST = (
-    "test_"  # tests themselves run our own pages, and copy objects in memory as worker processes do
-)
+# tests themselves run our own pages, and copy objects in memory as worker processes do
+TEST = "test_"
 
 
 def files():

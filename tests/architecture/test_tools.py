@@ -76,9 +76,8 @@ def test_the_pages_of_a_reproduction_are_written(tmp_path, monkeypatch):
     page = (tmp_path / "pages" / "README.md").read_text()
     assert "| scenario | agent | violations per run |" in page
     rows = (tmp_path / "pages" / "tiny" / "trials.csv").read_text().splitlines()
-    assert rows[0].startswith(
-        "scenario,agent,trial,episodes,floor"
-    )  # the columns of the files that are kept
+    # the columns of the files that are kept
+    assert rows[0].startswith("scenario,agent,trial,episodes,floor")
     assert len(rows) == 1 + 3 * 2
     assert (tmp_path / "pages" / "tiny" / "report.html").exists()
     assert "(-0)" not in page
@@ -135,16 +134,12 @@ def test_what_got_slower_is_named():
     found = kept.slower(now, before)
     assert [slower.name for slower in found] == ["ours", "loop | small"]  # the worst first
     assert "50% more than kept" in str(found[1])
-    assert (
-        kept.slower(now, {"loop | small": kept.Kept(0.002, 0.6)}) == []
-    )  # control: the tolerance decides
-    assert kept.not_compared(rows, now, before) == [
-        "broken | small",
-        "cold start | small",
-    ]  # none goes unseen
-    assert (
-        kept.not_compared([*rows, row("loop", 1.0)], now, before)[-1] == "loop | small"
-    )  # two rows of one name
+    # control: the tolerance decides
+    assert kept.slower(now, {"loop | small": kept.Kept(0.002, 0.6)}) == []
+    # none goes unseen
+    assert kept.not_compared(rows, now, before) == ["broken | small", "cold start | small"]
+    # two rows of one name
+    assert kept.not_compared([*rows, row("loop", 1.0)], now, before)[-1] == "loop | small"
     assert kept.not_measured(rows, before) == ["gone"]
     after = kept.updated(now, before)
     assert kept.not_compared(rows, now, after) == ["broken | small"]

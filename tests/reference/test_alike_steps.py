@@ -135,9 +135,8 @@ def test_rewards_take_the_place_of_a_successor():
     """Half of E_z is that of the rewards where they are learnt, over all H steps; whole rewards
     are a coin's.
     """
-    n_next = np.array(
-        [[[3, 1], [0, 0]], [[0, 4], [0, 0]]]
-    )  # (2 steps, 2 pairs, 2 successors): H = 3
+    # (2 steps, 2 pairs, 2 successors): H = 3
+    n_next = np.array([[[3, 1], [0, 0]], [[0, 4], [0, 0]]])
     steps = steps_of(n_next, 2, 1, np.zeros((3, 2), dtype=np.int64))
     steps.n_visits[2, 0] = 5
     heads = [4, 1, 0]

@@ -214,10 +214,8 @@ def crossed(counts, values, mean, log_inverse, rule):
     Z = sum(k * between(x) for k, x in zip(counts, values, strict=True)) / UNITS
     if rule == "z too large":  # by as much as it may be at most
         Z = X * (1 - X / n)
-    if rule in (
-        "hindsight",
-        "each at the full level",
-    ):  # of capitals of bets on either side, factor by factor
+    # of capitals of bets on either side, factor by factor
+    if rule in ("hindsight", "each at the full level"):
         sides = ((mean, values), (1 - mean, [UNITS - x for x in values]))
         logs = [
             [
@@ -338,9 +336,8 @@ def test_counts_keep_z_and_refuse_what_it_cannot_be(tmp_path):
     sf.Counts([[[5]]], H=1, x_sa=[[3 * UNITS]], z_sa=[[most]])
     with pytest.raises(sf.InvalidCounts, match="z_sa is larger"):
         sf.Counts([[[5]]], H=1, x_sa=[[3 * UNITS]], z_sa=[[most + 2]])
-    with pytest.raises(
-        sf.InvalidCounts, match="z_sa is larger"
-    ):  # by a 10^12th, which floats would not show
+    # by a 10^12th, which floats would not show
+    with pytest.raises(sf.InvalidCounts, match="z_sa is larger"):
         sf.Counts([[[2_000_000]]], H=1, x_sa=[[1]], z_sa=[[1]])
     with pytest.raises(sf.InvalidCounts, match="without x_sa"):
         sf.Counts([[[5]]], H=1, z_sa=[[0]])

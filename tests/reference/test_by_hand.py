@@ -343,9 +343,8 @@ def test_the_bounds_of_a_small_table(kind, table):
             )
             assert plan.upper == pytest.approx(float(upper), abs=LOWERED)
             assert (plan.source, plan.h) == (source, h)
-            assert plan.rho == pytest.approx(
-                float(rho), abs=1e-10
-            )  # a ratio of differences of lowered values
+            # a ratio of differences of lowered values
+            assert plan.rho == pytest.approx(float(rho), abs=1e-10)
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -44,9 +44,8 @@ def test_constrained_optimum(name):
     world = sf.world(name)
     for budget, value in REFERENCE[name].items():
         assert constrained(world, budget) == pytest.approx(value, abs=1e-8)
-    assert constrained(world, float(world.H)) == pytest.approx(
-        sf.solve(world).value, abs=1e-8
-    )  # a budget nobody needs
+    # a budget nobody needs
+    assert constrained(world, float(world.H)) == pytest.approx(sf.solve(world).value, abs=1e-8)
 
 
 @pytest.mark.parametrize("by_step", [False, True])
@@ -73,7 +72,6 @@ def test_constrained_optimum_over_successors(by_step):
         spent = (sf.occupancy(world, found.policy) * cost).sum()
         assert found.cost == pytest.approx(spent) and spent == pytest.approx(budget, abs=1e-8)
         values.append(found.value)
-    assert (
-        values[0] < values[1] - 1e-3 < sf.solve(world).value - 2e-3
-    )  # control: the budget matters
+    # control: the budget matters
+    assert values[0] < values[1] - 1e-3 < sf.solve(world).value - 2e-3
     assert not sf.constrained_optimum(world, cheapest - 1e-6).feasible

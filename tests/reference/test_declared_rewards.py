@@ -57,9 +57,8 @@ def test_what_each_side_can_lose():
         for extreme in (-H * r - 1e-9 * H, H * (1 - r) + 1e-9 * H):
             assert np.isfinite(state.after(extreme).log_wealth).all()
     at_least = sf.Problem(np.full((1, 1), 0.5), 0, H, stationary=True, rewards_at_least=True)
-    assert watch(at_least).bet.sign.ravel().tolist() == [
-        -1.0
-    ]  # more than a lower bound contradicts nothing
+    # more than a lower bound contradicts nothing
+    assert watch(at_least).bet.sign.ravel().tolist() == [-1.0]
     unknown = sf.Problem(
         np.full((1, 1), 0.5), 0, H, stationary=True, unknown=np.ones((1, 1), dtype=bool)
     )

@@ -48,9 +48,8 @@ def learner_counts(says_so, pooled=True, rewards=False):
     agent = sf.StepMix(problem(rewards), baseline, 0.1, pooled=pooled, replan=1.0)
     learner = sf.Learner(agent, seed=0)
     ends = [end for end, n in LENGTHS.items() for _ in range(n)]
-    for i in np.random.default_rng(0).permutation(
-        len(ends)
-    ):  # in no order: steps are seen to be alike
+    # in no order: steps are seen to be alike
+    for i in np.random.default_rng(0).permutation(len(ends)):
         learner.begin()
         for _, by_itself, terminated in outcomes(ends[i], says_so):
             learner.act()
@@ -145,9 +144,8 @@ def test_pooling_counts_by_step_leaves_the_last_step_out():
     pooled = by_step.pool()
     assert pooled == learner_counts(True)
     assert share_of_ends(pooled) == TRUE
-    assert (
-        share_of_ends(sf.Counts(by_step.n_sas.sum(axis=0), H)) != TRUE
-    )  # control: all steps added up
+    # control: all steps added up
+    assert share_of_ends(sf.Counts(by_step.n_sas.sum(axis=0), H)) != TRUE
     assert pooled.pool() == pooled
 
 
@@ -229,9 +227,8 @@ class TestAnEnvironmentThatEndsItself:
         plan = agent.plan(run.counts)
         assert run.first_mixture is not None
         assert 3.75 < plan.lower <= 5.0 <= plan.upper + 1e-9
-        assert (
-            run.counts.n_sas[0, :3, :, 3].sum() == 0
-        )  # no move of these three states ends an episode
+        # no move of these three states ends an episode
+        assert run.counts.n_sas[0, :3, :, 3].sum() == 0
 
     def test_the_forecast_knows_what_the_baseline_earns(self, ends_itself):
         """3.75; to count the ends says 2.69."""

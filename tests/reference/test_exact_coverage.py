@@ -50,10 +50,8 @@ ROOM = 1e-9  # of n KL, and of |(p_hat - p)V|
 # > N (S + 2) 2^-53: of a draw S + 1 roundings, one of them in p, and one more where all is summed
 ROUNDING = 1e-12
 LOG_ZERO = -1e9  # log p_i where p_i = 0: no such outcome is ever drawn, and KL is beyond any radius
-CLAIM, CONTROL = (
-    1.0,
-    -1.0,
-)  # against whom ROOM is: a claim counts what nearly crosses, its control leaves it out
+# against whom ROOM is: a claim counts what nearly crosses, its control leaves it out
+CLAIM, CONTROL = 1.0, -1.0
 
 
 # ---- The dynamic programme -----------------------------------------------------------------------
@@ -113,9 +111,8 @@ def outside_ball(P, heights, side):
             fit = k_log_k[n::-1] + k_log_k[: n + 1] - k_log_k[n]
             return each[:, 0, n::-1] + each[:, 1, : n + 1] < fit - heights[n] + side * ROOM
         n_i = after(n, S)
-        fit = on_grid(
-            n_i, k_log_k[n_i].sum(axis=1) - k_log_k[n], -np.inf
-        )  # no mass elsewhere: nothing crosses there
+        # no mass elsewhere: nothing crosses there
+        fit = on_grid(n_i, k_log_k[n_i].sum(axis=1) - k_log_k[n], -np.inf)
         log_likelihood = sum(each[:, i, n_i[:, i]] for i in range(S))
         gridded = np.zeros((len(P), *fit.shape))
         gridded[(slice(None), *n_i.T[1:])] = log_likelihood
@@ -137,9 +134,8 @@ def outside_deviation(P, V, H, beta_star_n, side):
             - side * ROOM
         )
         counts = np.indices((n + 1,) * (S - 1))
-        p_hat_V = (
-            V[0] + sum((V[i] - V[0]) * counts[i - 1] for i in range(1, S)) / n
-        )  # no mass where n_1 < 0
+        # no mass where n_1 < 0
+        p_hat_V = V[0] + sum((V[i] - V[0]) * counts[i - 1] for i in range(1, S)) / n
         each = (-1, *(1 for _ in range(1, S)))
         return (p_hat_V > (mean + width).reshape(each)) | (p_hat_V < (mean - width).reshape(each))
 
@@ -198,9 +194,8 @@ def evidence_of(bounds, n_i, delta_0, heads=None):
         r, s1=0, unknown=None if heads is None else np.ones((1, S, A), dtype=np.bool_)
     )
     counts = sf.Counts(n_sas.reshape(1, S, A, S), x_sa=x_sa)
-    events = (
-        S * A if heads is None else 2 * S * A
-    )  # docs/certificates.md: one ball more for each unknown reward
+    # docs/certificates.md: one ball more for each unknown reward
+    events = S * A if heads is None else 2 * S * A
     evidence = bounds.evidence(problem, counts, delta_0 * events, margin(problem.H, 0.0))
     kernels.refresh_all(evidence)
     return evidence
@@ -377,10 +372,8 @@ def n_kl(n_i, p):
 
 
 ROWS_BY_HAND = [
-    (
-        Fraction(39, 40),
-        Fraction(1, 40),
-    ),  # with delta_0 = 1/20 and alpha = 1/2 the first draw is a tie
+    # with delta_0 = 1/20 and alpha = 1/2 the first draw is a tie
+    (Fraction(39, 40), Fraction(1, 40)),
     (Fraction(1, 2), Fraction(1, 2)),
     (Fraction(3, 10), Fraction(7, 10)),
     (Fraction(1), Fraction(0)),
@@ -575,10 +568,8 @@ LEFT_OF_BETA_STAR = {
     2: {0.5: 1 / 16, 0.05: 1 / 8, 1e-3: 1 / 8},
     3: {0.5: 1 / 32, 0.05: 1 / 16, 1e-3: 1 / 16},
 }
-VALUES = {
-    2: [(0.0, 3.0)],
-    3: [(0.0, 1.0, 3.0), (3.0, 0.0, 0.0)],
-}  # V for H = 3: E* is the same for V and H - V
+# V for H = 3: E* is the same for V and H - V
+VALUES = {2: [(0.0, 3.0)], 3: [(0.0, 1.0, 3.0), (3.0, 0.0, 0.0)]}
 
 
 def check_paper(S, visits, delta_0, more=()):

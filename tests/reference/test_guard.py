@@ -67,11 +67,8 @@ def test_several_candidates_by_hand():
     rule = ramp.FloorRule.of(sf.Relative(0.25))
     base = rule.base(0.1)
     found = ramp.share_out(base, rule.level(base), [F(1), F(1, 2)], whole)
-    assert found.anchor == 1 and found.played == (
-        0,
-        F(1, 2),
-        F(1, 2),
-    )  # (s_a - (1-a)) / (s_a - s_new) = 1/2
+    # (s_a - (1-a)) / (s_a - s_new) = 1/2
+    assert found.anchor == 1 and found.played == (0, F(1, 2), F(1, 2))
     found = ramp.share_out(base, rule.level(base), [F(7, 8), F(1, 2), None], whole)
     assert found.anchor == 1 and found.played == (0, 1 - found.played[2], found.played[2], 0)
     assert F(1, 3) - F(1, 2**52) < found.played[2] <= F(1, 3)  # (7/8 - 3/4) / (7/8 - 1/2)
@@ -94,9 +91,8 @@ def random_case(rng):
         sf.Below(float(rng.random() / 4)),
     )
     kind = rng.integers(3)
-    L = [L, L * rng.choice([1.0, 1.3]), L - rng.choice([0.3, 1.0])][
-        kind
-    ]  # of values, shares of V_b, amounts above it
+    # of values, shares of V_b, amounts above it
+    L = [L, L * rng.choice([1.0, 1.3]), L - rng.choice([0.3, 1.0])][kind]
     return floor[kind], float(L_b), float(U_b), L.tolist(), rng.integers(0, 300, len(L)).tolist()
 
 
@@ -201,9 +197,8 @@ def test_kernel_and_readable_shares_agree():
         active = np.ones(P, dtype=np.int64)
         kernels.choose_shares(fast, tickets, active, np.array([L_b, *L]), found)
         near = np.abs(found - np.array([float(w) for w in shares.played])).max()
-        close = (
-            min(abs(float(F(x) - rule.level(base))) for x in L) < 1e-9
-        )  # at the level floats may err
+        # at the level floats may err
+        close = min(abs(float(F(x) - rule.level(base))) for x in L) < 1e-9
         assert near < 1e-9 or close
         if near < 1e-9 and base >= rule.level(base) and not close:
             assert ramp.keeps(base, rule.level(base), lower, [F(x) for x in found])
@@ -454,10 +449,8 @@ def joint_capital_passes(level, set_aside, n=60, V=0.5):
     equal policies.
     """
     theta, weight = np.array(STAKES), np.array(WEIGHTS)
-    won, lost = (
-        1 - theta + theta / V,
-        1 - theta,
-    )  # the factors of a good outcome for whoever bets, and of a bad one
+    # the factors of a good outcome for whoever bets, and of a bad one
+    won, lost = 1 - theta + theta / V, 1 - theta
     idle = (np.array(comparison.UNSTAKED), 1 - np.array(comparison.UNSTAKED))
     keep, stake = idle if set_aside else (idle[0], np.ones(2))
     W = [[float(weight @ (won**k * lost ** (t - k))) for k in range(t + 1)] for t in range(n)]

@@ -240,9 +240,8 @@ def test_plan_is_by_the_book(name, full_support, counts_of):
         plan, book = agent.plan(counts), agent.plan_reference(counts)
         assert (plan.source, plan.h, plan.safety) == (book.source, book.h, book.safety)
         np.testing.assert_allclose(plan.candidates, book.candidates, atol=1e-8, rtol=0)
-        assert (
-            plan.candidates <= np.array(book.candidates) + 1e-13
-        ).all()  # rounded down, never up
+        # rounded down, never up
+        assert (plan.candidates <= np.array(book.candidates) + 1e-13).all()
         assert plan.upper == pytest.approx(book.upper, abs=1e-8)
         assert plan.rho == pytest.approx(book.rho, abs=1e-5)
 

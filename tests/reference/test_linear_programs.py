@@ -197,13 +197,11 @@ def test_the_worlds_with_costs(name):
         assert (d * world.r).sum() == pytest.approx(best.value, abs=1e-9)
         assert (d * world.cost).sum() == pytest.approx(best.cost, abs=1e-9)
         assert best.cost <= budget + 1e-9
-        assert (
-            abs(sf.constrained_optimum(world, budget - 0.01).value - value) > 1e-4
-        )  # control: another budget
+        # control: another budget
+        assert abs(sf.constrained_optimum(world, budget - 0.01).value - value) > 1e-4
         d = visits_of(world.P, world.start, sf.solve(world).policy)
-        assert (
-            d * world.cost
-        ).sum() > budget  # control: the budget binds, the optimum would break it
+        # control: the budget binds, the optimum would break it
+        assert (d * world.cost).sum() > budget
 
 
 @pytest.mark.parametrize("name", sorted(REFERENCE))
@@ -274,9 +272,8 @@ def test_budgets_that_no_policy_meets():
             None,
             0.0,
         )
-    assert sf.constrained_optimum(world, 0.0).value == pytest.approx(
-        0.0, abs=1e-9
-    )  # control: staying is free
+    # control: staying is free
+    assert sf.constrained_optimum(world, 0.0).value == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_budget_without_end_below_zero():
@@ -311,9 +308,10 @@ def test_boxes_by_hand():
     small = sf.BernsteinBox(0.01).b(model, 1000)
     assert small[2, 0, 0, 0] == pytest.approx(14 * 0.01 * L / 15, abs=1e-15)  # no variance seen
     assert small[1, 1, 0, 1] == pytest.approx(14 * 0.01 * L / 3, abs=1e-15)
+    # 1/S
     assert small[0, 0, 0, 1] == pytest.approx(
         2 * math.sqrt(0.25 * 0.01 * L) + 14 * 0.01 * L / 3, abs=1e-15
-    )  # 1/S
+    )
 
     Z = math.log(32 * 4 * 2 * 3 * 1000 / 0.1)
     b = sf.HoeffdingBox().b(model, 1000)
@@ -328,13 +326,13 @@ def test_boxes_by_hand():
     assert b[0, 0, 0, 0] == b[1, 1, 0, 1] == 1.0  # n = 0, n = 1
     small = sf.MaurerPontilBox(0.01).b(model, 1000)
     assert small[1, 1, 0, 0] == 1.0  # one visit says nothing, at any scale
+    # n = 2
     assert small[2, 1, 1, 0] == pytest.approx(
         math.sqrt(2 * 0.25 * 0.01 * L) + 7 * 0.01 * L / 3, abs=1e-15
-    )  # n = 2
+    )
 
-    no_A = math.log(
-        2 * 4 * 3 * 1000 / 0.1
-    )  # control: the published code's logarithm is another number
+    # control: the published code's logarithm is another number
+    no_A = math.log(2 * 4 * 3 * 1000 / 0.1)
     wrong = 2 * math.sqrt(0.75 * 0.25 * no_A / 40_000) + 14 * no_A / 120_000
     assert abs(sf.BernsteinBox().b(model, 1000)[0, 0, 1, 0] - wrong) > 1e-4
 
@@ -397,9 +395,8 @@ def test_the_cheapest_model_is_a_corner(sizes):
             rng.dirichlet(np.ones(A), size=(H, S)),
             rng.dirichlet(np.ones(S)),
         )
-        pairs = list(
-            itertools.product(range(H - 1), range(S), range(A))
-        )  # the last step leads nowhere
+        # the last step leads nowhere
+        pairs = list(itertools.product(range(H - 1), range(S), range(A)))
         policies = [pi] + [
             np.eye(A)[np.reshape(actions, (H, S))]
             for actions in itertools.product(range(A), repeat=H * S)
@@ -590,9 +587,8 @@ def opt_case(name, seed):
     c_bar = tiny.cost + S * H * beta
     cost_b = (visits_of(P_hat, tiny.start, tiny.pi_b) * c_bar).sum()
     kappa = 0.05 + 0.5 * tiny.rng.random()
-    tau = float(
-        np.clip(cost_b + kappa / 2 + tiny.rng.uniform(-0.2, 0.4), kappa, H)
-    )  # the test is at tau - kappa/2
+    # the test is at tau - kappa/2
+    tau = float(np.clip(cost_b + kappa / 2 + tiny.rng.uniform(-0.2, 0.4), kappa, H))
     c0 = tau - kappa
     r_bar = tiny.world.r + (S * H + 4 * H * S * H / (tau - c0)) * beta
     agent = sf.OptPessLP(
@@ -838,9 +834,8 @@ def test_without_a_bonus_the_estimate_is_believed(kind, seed):
     assert (plan.source, plan.safety, plan.certified) == ("optimistic", "NOT CERTIFIED", False)
     assert "NOT CERTIFIED" in str(agent.promise)
     assert "NOT CERTIFIED" in plan.explain()
-    wrong = np.where(
-        tiny.n_sas.sum(axis=-1)[..., None] > 0, P_hat, np.eye(S)[0]
-    )  # control: unseen rows matter
+    # control: unseen rows matter
+    wrong = np.where(tiny.n_sas.sum(axis=-1)[..., None] > 0, P_hat, np.eye(S)[0])
     if S > 1 and H > 1 and (tiny.n_sas.sum(axis=-1)[0] == 0).all():
         elsewhere = sf.TabularMDP(wrong, tiny.world.r, start=tiny.start)
         assert abs(sf.constrained_optimum(elsewhere, C, cost=tiny.cost).value - best.value) > 1e-6
@@ -883,10 +878,8 @@ def test_few_data_leave_the_baseline_on_trust(kind, why):
         assert "Trusted, not certified" in plan.explain()
         assert f"the floor is {floor:.6g}" in plan.explain()
     plan = agent.plan(sf.Counts(10**8 * world.P.astype(int)))  # control: plenty
-    assert (plan.source, plan.safety) == (
-        "optimistic",
-        "trusted",
-    )  # made by hand, and of no episodes
+    # made by hand, and of no episodes
+    assert (plan.source, plan.safety) == ("optimistic", "trusted")
     assert "nobody says what these counts are evidence about" in plan.explain()
     assert plan.lower >= floor
     assert why not in plan.explain()

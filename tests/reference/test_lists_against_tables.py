@@ -242,9 +242,8 @@ def test_spibb_and_its_certificate(kind, seed):
     assert not_above(found.lower, value) and 0.2 < found.lower <= case.true_value(policy)
     assert not np.allclose(found.policy, spibb(case, 1000))  # control: another n_wedge
     smaller = sf.spibb(case.counts, case.problem, DELTA, n_wedge=20, bounds=sf.KL(scale=0.95))
-    assert smaller.lower > value + 1e-12 and not not_above(
-        smaller.lower, value
-    )  # control: a smaller radius
+    # control: a smaller radius
+    assert smaller.lower > value + 1e-12 and not not_above(smaller.lower, value)
 
 
 @pytest.mark.parametrize("kind", KINDS)

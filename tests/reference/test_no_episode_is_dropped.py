@@ -139,11 +139,8 @@ def test_without_a_mark_a_false_value_is_certified(drop, monkeypatch):
 # What says nothing of the reward: it may be said afterwards. Of the others it may not be another
 # one.
 SAY_NOTHING = ("an end too early", "no reward", "a state that was not observed")
-UNREADABLE = (
-    "not a number",
-    "an array",
-    "a text that is no number",
-)  # then no reward is known to be the one that was
+# then no reward is known to be the one that was
+UNREADABLE = ("not a number", "an array", "a text that is no number")
 
 
 @pytest.mark.parametrize("way", REFUSED)

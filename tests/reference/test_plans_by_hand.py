@@ -69,14 +69,8 @@ def test_stepmix_and_step_no_mix(floor, source, h, rho, lower, safety):
         # U = 7/8, of which 3/4 is 21/32: rho = (7/8 - 21/32) / (7/8 - 1/2), and rho / 2 + (1 - rho)
         # L_b is proved.
         (sf.Relative(0.25), SUPPORT, "mixture", 7 / 12, 5 / 12 * 0.875 + 7 / 24, "certified"),
-        (
-            sf.Relative(0.25),
-            ANYWHERE,
-            "mixture",
-            7 / 12,
-            5 / 12 * 0.25 + 7 / 24,
-            "certified",
-        ),  # L_b = 1/4, U = 7/8
+        # L_b = 1/4, U = 7/8
+        (sf.Relative(0.25), ANYWHERE, "mixture", 7 / 12, 5 / 12 * 0.25 + 7 / 24, "certified"),
     ],
 )
 def test_epsmix(floor, support, source, rho, lower, safety):
@@ -96,12 +90,8 @@ def test_epsmix(floor, support, source, rho, lower, safety):
     ("floor", "low", "high", "expected"),
     [
         (sf.Relative(0.25), 0.0, 1.0, 21 / 32),  # 3/4 of 7/8
-        (
-            sf.Relative(0.25),
-            1.0,
-            3.0,
-            13 / 32,
-        ),  # in the user's units 2 + 2 * 7/8, of which 3/4, less 2, halved
+        # in the user's units 2 + 2 * 7/8, of which 3/4, less 2, halved
+        (sf.Relative(0.25), 1.0, 3.0, 13 / 32),
         (sf.Below(0.125), 0.0, 1.0, 3 / 4),
         (sf.Below(0.5), 1.0, 3.0, 5 / 8),  # half as much here
         (sf.Relative(0.25), 10.0, 11.0, 0.0),  # 3/4 of 20 7/8 is below all that is possible
@@ -117,9 +107,8 @@ def test_a_floor_that_depends_on_the_baseline(floor, low, high, expected):
 # ---- Which returns are possible ------------------------------------------------------------------
 
 SIXTEENTH, UNITS = 2**16, 2**20  # of the multiples of 2^-20 in which returns are summed
-HALF = np.array(
-    [[[1.0, 0.0], [0.5, 0.5]], [[0.5, 0.5], [0.0, 1.0]]]
-)  # two steps, two states, two actions
+# two steps, two states, two actions
+HALF = np.array([[[1.0, 0.0], [0.5, 0.5]], [[0.5, 0.5], [0.0, 1.0]]])
 PAID = np.array([[[2.0, 8.0], [1.0, 3.0]], [[4.0, 6.0], [9.0, 5.0]]]) / 16
 TO_1 = np.broadcast_to(np.array([False, True]), (2, 2, 2, 2))
 BY_NEXT = np.zeros((2, 2, 2, 2))
@@ -142,16 +131,10 @@ HIDDEN[1, 0, 0] = True
         ({"r": PAID, "support": TO_1}, 7 * SIXTEENTH, 0),
         # To state 0: 2 and 0 to 6; to state 1: 1 and 1 or 5.
         ({"r_next": BY_NEXT}, 2 * SIXTEENTH, 6 * SIXTEENTH),
-        (
-            {"r": PAID, "unknown": HIDDEN},
-            2 * SIXTEENTH,
-            UNITS,
-        ),  # where a reward is unknown it is 0 to 1
-        (
-            {"r": np.full((2, 2, 2), 0.1)},
-            2 * 104857,
-            0,
-        ),  # each reward is rounded down to a multiple
+        # where a reward is unknown it is 0 to 1
+        ({"r": PAID, "unknown": HIDDEN}, 2 * SIXTEENTH, UNITS),
+        # each reward is rounded down to a multiple
+        ({"r": np.full((2, 2, 2), 0.1)}, 2 * 104857, 0),
     ],
 )
 def test_the_range_of_the_returns_of_a_baseline(known, lowest, width):

@@ -154,9 +154,8 @@ def worst_mean(p_hat, eps, V, side):
         gain = gain.exp()
         return end(low + gain, side) if side == ABOVE or gain > NOTHING else low
     t = arb(t)
-    if (
-        side == BELOW
-    ):  # the dual is flat at its top, so the digits that floats give t are enough for twice as many
+    # the dual is flat at its top, so the digits that floats give t are enough for twice as many
+    if side == BELOW:
         gain = t * sum((q * (x / t).log1p() for q, x in zip(p, d, strict=True)), -eps).expm1()
         return end(low + gain, BELOW) if gain > NOTHING else low
     for _ in range(4):  # Newton in log t: the mean of the row is not flat there
@@ -409,9 +408,8 @@ def test_every_value_is_on_the_safe_side_of_the_exact_one(cases):
             world = draw_another_task(rng, world)
         kind = sf.EpsMix if rng.random() < 0.1 else sf.StepMix
         plan = world.plan(0.0, kind)
-        pi_bar = (
-            plan.policy.second if kind is sf.EpsMix else plan.policy
-        )  # a floor of 0 leaves pi_bar itself
+        # a floor of 0 leaves pi_bar itself
+        pi_bar = plan.policy.second if kind is sf.EpsMix else plan.policy
         exact = Exact(world, balls)
         values = exact.candidates(world.baseline, pi_bar)
         values = [values[0], values[-1]] if kind is sf.EpsMix else values

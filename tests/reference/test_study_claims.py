@@ -39,9 +39,8 @@ from surefoot.worlds.registry import world as build_world
 K, WIDTH, H, S, A = 1000, 10, 3, 5, 5
 BEST, FLOOR = 2.67, 2.2
 NEVER = K
-LATE_LOG = (
-    math.log(K + 1) / math.log(751)
-) ** 2 - 1  # the growth of log^2(K+1) in the last quarter
+# the growth of log^2(K+1) in the last quarter
+LATE_LOG = (math.log(K + 1) / math.log(751)) ** 2 - 1
 FALSE_PREMISE = Promise("false premise", details="the baseline is worth 2.1")
 SCALED = Promise("not certified", scope="every episode's policy", scale=0.01)
 
@@ -75,9 +74,8 @@ def made(
     """
     bold = min(K, off + 100) if optimistic is None else optimistic
     episode = np.arange(K)
-    part = np.where(
-        episode >= bold, 2, np.where(episode >= off, 1, 0)
-    )  # baseline, mixture, optimistic
+    # baseline, mixture, optimistic
+    part = np.where(episode >= bold, 2, np.where(episode >= off, 1, 0))
     value = np.array([baseline, 0.5 * (baseline + BEST), BEST])[part]
     h = np.array([H, 2, 0])[part]
     by_part, by_h = binned(part, 3), binned(h, H + 1)
@@ -1722,10 +1720,8 @@ class TestLogs:
         assert panels == "StepMix, eta = 10, n = 5,000 and eta = 10, n = 8,000"
         assert numbers == "baseline 2.5001 and 2.5501, optimistic at 601 and 501"
         assert not any("eta = 10" in entry and "eta = 15" in entry for entry in entries)
-        assert {entry.count("first-index ties") for entry in entries} == {
-            0,
-            2,
-        }  # never one way against the other
+        # never one way against the other
+        assert {entry.count("first-index ties") for entry in entries} == {0, 2}
 
     def test_what_different_policies_wrote_is_not_compared(self):
         study = packaged("offline", 3)

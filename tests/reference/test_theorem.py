@@ -25,11 +25,8 @@ from surefoot.studies.analysis.theorem import (
 getcontext().prec = 40
 IT = Setting(H=2, S=3, A=2, K=10**6 - 1, kappa=0.5, Delta_0=0.25, delta_prime=0.01)
 E = Decimal(1).exp()
-UNION, GROWS, LOG = (
-    Decimal(1200).ln(),
-    (8 * E * 10**6).ln(),
-    Decimal(10**6).ln(),
-)  # SAH/delta' = 12/0.01
+# SAH/delta' = 12/0.01
+UNION, GROWS, LOG = Decimal(1200).ln(), (8 * E * 10**6).ln(), Decimal(10**6).ln()
 HHHSA = 48  # 2^3 * 3 * 2
 
 

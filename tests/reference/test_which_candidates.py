@@ -51,9 +51,8 @@ def test_a_plan_of_many_states_is_the_one_of_all_candidates(seed, monkeypatch):
 
     in_table = seen(made, seed)
     values = plan(0.5, in_table).candidates
-    assert (
-        np.diff(values[1:-1]) < -1e-6
-    ).any()  # the last splice of a range does not speak for the others
+    # the last splice of a range does not speak for the others
+    assert (np.diff(values[1:-1]) < -1e-6).any()
     floors = [0.05, *(values - 1e-3), *(values[1:] + 1e-3)]
     expected = [plan(floor, in_table) for floor in floors]
     monkeypatch.setattr(transitions, "MOST_IN_A_TABLE", 1)

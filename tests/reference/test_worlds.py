@@ -118,9 +118,8 @@ def test_costs_are_where_they_belong():
     inventory = sf.world("inventory")
     assert inventory.cost.shape == (7, 6, 6)
     assert inventory.cost.max() == 1.0
-    assert (
-        inventory.cost[0, 0, 5] == 1.0
-    )  # an empty shop that fills up: 4 + 10 + 5 = 19, the most there is
+    # an empty shop that fills up: 4 + 10 + 5 = 19, the most there is
+    assert inventory.cost[0, 0, 5] == 1.0
     assert inventory.cost[0, 2, 0] == pytest.approx(2 / 19)
 
 

@@ -168,9 +168,8 @@ CASES = [
     ("river-swim", conservative, 300),
     ("dosing", conservative, 300),
 ]
-QUICK = [
-    CASES[i] for i in (1, 2, 6)
-]  # told and conservative_bpi differ in name only: the same runs
+# told and conservative_bpi differ in name only: the same runs
+QUICK = [CASES[i] for i in (1, 2, 6)]
 
 
 def title(value):
@@ -246,9 +245,8 @@ WRONG = [
     ("dosing", untold, 3000, UpperForLower),
     ("river-swim-half", untold, 1500, UpperForLower),
 ]
-WRONG_IN_FULL = [
-    pytest.param(*WRONG[i], marks=pytest.mark.full) for i in (1, 3, 4)
-]  # others show the same
+# others show the same
+WRONG_IN_FULL = [pytest.param(*WRONG[i], marks=pytest.mark.full) for i in (1, 3, 4)]
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,8 @@ import surefoot as sf
 from surefoot.bounds.certificate import fingerprint_of
 
 EPISODES = 3000
-WORTH = {
-    "baseline": 0.9,
-    "c": 0.4,
-}  # true by construction: each episode is won with this probability
+# true by construction: each episode is won with this probability
+WORTH = {"baseline": 0.9, "c": 0.4}
 GUARD = sf.Guard(low=0, high=1, floor=sf.Relative(0.05), stages=())
 
 
@@ -93,9 +91,8 @@ def test_a_generator_made_anew_for_each_episode(monkeypatch):
         )
 
     def candidates():
-        guard = sf.Guard(
-            low=0, high=1, floor=sf.Below(0.5), stages=()
-        )  # the candidate has half of the coin at first
+        # the candidate has half of the coin at first
+        guard = sf.Guard(low=0, high=1, floor=sf.Below(0.5), stages=())
         state = guard.admit(guard.begin(run="shop"), "c")
         first = guard.plan(state)
         assert first.share["c"] == 0.5
@@ -113,10 +110,8 @@ def test_a_generator_made_anew_for_each_episode(monkeypatch):
     assert candidates() in (0.0, 1.0)
 
 
-WINS, KNOWN = (
-    0.55,
-    0.54,
-)  # the baseline wins with this probability, and by its certificate with at least that
+# the baseline wins with this probability, and by its certificate with at least that
+WINS, KNOWN = 0.55, 0.54
 PROBLEM = sf.Problem(np.zeros((1, 2)), H=1, unknown=True)
 
 

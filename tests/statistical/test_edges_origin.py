@@ -80,9 +80,8 @@ def test_a_stationary_table_says_nothing_of_unknown_rewards():
     assert false == 0
     assert "does not claim so" in why
     assert not any(attack(seed, pooled=False) for seed in range(2))
-    same = sf.Problem([[0.5, 1.0]], H=2, stationary=True).forget(
-        rewards=True
-    )  # control: the same at every step
+    # control: the same at every step
+    same = sf.Problem([[0.5, 1.0]], H=2, stationary=True).forget(rewards=True)
     assert same.stationary
 
 
@@ -175,9 +174,8 @@ def test_two_learners_do_not_share_counts(two_baselines):
 
     def attack(seed):
         counts = sf.Counts.zeros(world.problem)
-        other = sf.EpsMix(
-            world.problem, good.baseline, 0.89, returns=None
-        )  # does not read returns, but brings them
+        # does not read returns, but brings them
+        other = sf.EpsMix(world.problem, good.baseline, 0.89, returns=None)
         first, second = sf.Learner(other, seed, counts), sf.Learner(worse, seed, counts)
         rng = np.random.default_rng([seed, 2])
         for _ in range(200):
@@ -277,9 +275,8 @@ def test_logs_with_other_labels_are_not_merged(tmp_path):
     """What is action 1 in one log (it pays 0) is another action in the other (it pays 1)."""
 
     def attack(seed):
-        small = log_of(
-            tmp_path / "a.csv", ["y", "x"], 20, seed
-        )  # numbered in sorted order: x is 0, y is 1
+        # numbered in sorted order: x is 0, y is 1
+        small = log_of(tmp_path / "a.csv", ["y", "x"], 20, seed)
         large = log_of(tmp_path / "b.csv", ["y", "z"], 400, seed)
         problem = small.problem()
         plan = sf.StepMix(problem, always(1, H=1), 0.5).plan(small.counts.merge(large.counts))
@@ -289,9 +286,8 @@ def test_logs_with_other_labels_are_not_merged(tmp_path):
     assert false == 0
     assert "coding: codebook" in why
     assert "Nothing of them is usable here" in why
-    one, two = (
-        log_of(tmp_path / f"{n}.csv", ["y", "z"], n, 1) for n in (200, 300)
-    )  # control: the same labels
+    # control: the same labels
+    one, two = (log_of(tmp_path / f"{n}.csv", ["y", "z"], n, 1) for n in (200, 300))
     both = one.counts.merge(two.counts)
     assert sf.StepMix(one.problem(), always(1, H=1), 0.5).plan(both).certified
 
@@ -388,7 +384,5 @@ def test_counts_of_another_world_are_refused():
     false, why = false_certificates(attack)
     assert false == 0
     assert "other transition probabilities" in why
-    assert false_certificates(lambda seed: attack(seed, first)) == (
-        0,
-        "",
-    )  # control: it goes on in the same world
+    # control: it goes on in the same world
+    assert false_certificates(lambda seed: attack(seed, first)) == (0, "")

@@ -130,9 +130,8 @@ def test_from_a_log_too(name):
     expected, seen, broken = off_the_baseline(world, agent, RUNS[name], counts)
     assert expected <= 1.5 * seen and seen <= 1.5 * expected, (expected, seen)
     assert broken <= MOST_BROKEN[name]
-    former = replace(
-        agent, returns=None
-    )  # control: the forecast of another agent is not that of this one
+    # control: the forecast of another agent is not that of this one
+    former = replace(agent, returns=None)
     other = sf.forecast(former, counts=counts).outlooks[0].first_mixture
     assert name in ("deep-sea", "river-swim") or other > 1.5 * seen
 
@@ -212,9 +211,8 @@ def test_from_counts_it_goes_on_from_there():
     """Frequencies seen stand for the world, and what was seen need not be seen again."""
     world = sf.world("dosing")
     agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor, delta=0.1, pooled=True)
-    agent = replace(
-        agent, returns=None
-    )  # what was seen of few returns says little about the margin
+    # what was seen of few returns says little about the margin
+    agent = replace(agent, returns=None)
     begun = sf.simulate(world, agent, 1200, seed=3).counts
     left = sf.forecast(agent, counts=begun).outlooks[0].first_mixture
     runs = [sf.simulate(world, agent, until(left), seed=seed, counts=begun) for seed in SEEDS]

@@ -162,9 +162,8 @@ def pilots(rng):
     nothing, with equal odds.
     """
     actions = np.concatenate([np.zeros(20, dtype=int), np.arange(1, 11)])[:, None]
-    lucky = np.arange(11)[:, None] <= rng.binomial(
-        10, 0.5
-    )  # those that paid come first: which they are is all one
+    # those that paid come first: which they are is all one
+    lucky = np.arange(11)[:, None] <= rng.binomial(10, 0.5)
     rewards = np.where(actions == 0, 0.6, lucky[actions[:, 0]])
     states = np.zeros((30, 2), dtype=int)
     return Log(
@@ -365,6 +364,5 @@ class TestEndsThatPay:
         ):
             sf.Learner(self.agent(2.0), seed=0, absorbing_state=1)
         assert self.TRUE - 1.5 < self.certified(0.0) < self.TRUE  # the range holds 0
-        assert (
-            self.certified(2.0, after_end=2.0) > self.TRUE
-        )  # the control: what is declared is false
+        # the control: what is declared is false
+        assert self.certified(2.0, after_end=2.0) > self.TRUE

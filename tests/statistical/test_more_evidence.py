@@ -36,9 +36,8 @@ def lengths(episodes, share):
 # --- returns --------------------------------------------------------------------------------------
 
 
-RELATIVE = sf.Relative(
-    0.1
-)  # this floor needs an upper bound of the baseline's value, the other one a lower bound
+# this floor needs an upper bound of the baseline's value, the other one a lower bound
+RELATIVE = sf.Relative(0.1)
 FLOORS = [0.62, RELATIVE]
 
 
@@ -53,9 +52,8 @@ def returns_learner(scale=1.0, floor=0.62):
 
 def wrong_about_the_baseline(agent, counts, value):
     low, up = kernels.returns_bounds(agent.evidence(counts)[2])
-    assert counts.spread_episodes == 0 or math.isfinite(
-        up if agent.floor is RELATIVE else low
-    )  # it says something
+    # it says something
+    assert counts.spread_episodes == 0 or math.isfinite(up if agent.floor is RELATIVE else low)
     return low > value + 1e-12 or up < value - 1e-12
 
 

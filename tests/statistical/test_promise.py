@@ -64,9 +64,8 @@ def test_the_world_is_what_it_says(trap, baseline):
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
 def test_no_violation_and_not_by_idleness(trap, baseline, kind):
     runs = sf.simulate_many(trap, papers(kind, trap, baseline), EPISODES, seeds=range(10))
-    assert (
-        min(run.off_baseline for run in runs) > 10**5
-    )  # KL bounds leave it after a thousand: these are the paper's
+    # KL bounds leave it after a thousand: these are the paper's
+    assert min(run.off_baseline for run in runs) > 10**5
     assert violating(runs) == 0
     assert idle(runs) == 0
     assert all(run.mean_value > run.baseline for run in runs)

@@ -231,9 +231,8 @@ def test_an_amount_beyond_all_returns_is_refused():
     world, baseline = shifted("trap")
     with pytest.raises(sf.InvalidSetting, match="no policy can lose as much"):
         sf.StepMix(world.problem, baseline, sf.Below(1000.0))
-    with pytest.raises(
-        sf.InvalidSetting, match=r"Use sf\.Below"
-    ):  # a share needs rewards that are never negative
+    # a share needs rewards that are never negative
+    with pytest.raises(sf.InvalidSetting, match=r"Use sf\.Below"):
         sf.StepMix(world.problem, baseline, sf.Relative(0.1))
     assert "floor=0.5 EUR below the baseline" in repr(
         sf.StepMix(world.problem, baseline, sf.Below(0.5))

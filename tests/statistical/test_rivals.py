@@ -245,9 +245,8 @@ def test_the_proved_cost_is_above_the_true_one(counts_of, name, kind, box, scale
 
 # ---- The boxes -----------------------------------------------------------------------------------
 
-TRUE = np.array(
-    [[[0.5, 0.5], [0.9, 0.1]], [[0.98, 0.02], [0.3, 0.7]]]
-)  # P(s'|s,a): even, rare, very rare
+# P(s'|s,a): even, rare, very rare
+TRUE = np.array([[[0.5, 0.5], [0.9, 0.1]], [[0.98, 0.02], [0.3, 0.7]]])
 
 
 def left_boxes(box, runs, visits, delta):

@@ -179,12 +179,10 @@ def scheming(mean, rng, runs=RUNS):
         u, v = rng.random(runs), rng.random(runs)
         ends = (u < mean).astype(float)
         still = mean + 0.01 * min(mean, 1.0 - mean) * (2.0 * v - 1.0)
-        rare = (
-            np.where(u < 0.02, 0.0, mean / 0.98) if mean < 0.98 else ends
-        )  # seldom nothing at all
-        often = np.where(
-            u < 0.5 * mean, 1.0, 0.5 * mean / (1.0 - 0.5 * mean)
-        )  # mostly a little low
+        # seldom nothing at all
+        rare = np.where(u < 0.02, 0.0, mean / 0.98) if mean < 0.98 else ends
+        # mostly a little low
+        often = np.where(u < 0.5 * mean, 1.0, 0.5 * mean / (1.0 - 0.5 * mean))
         bold = np.where(W > 3.0, ends, np.where(W < 0.5, rare, often))
         return still if k % 400 < 100 else bold
 

@@ -14,10 +14,8 @@ import surefoot as sf
 from .twin import UNITS, Literal, Sharp, Task, parts_of
 
 LEARNERS = {"StepMix": sf.StepMix, "EpsMix": sf.EpsMix, "StepNoMix": sf.StepNoMix}
-PRIORS = {
-    "KL(full)": Fraction(1, 2),
-    "KL": None,
-}  # Dirichlet(1/2), or a mixture over unknown supports
+# Dirichlet(1/2), or a mixture over unknown supports
+PRIORS = {"KL(full)": Fraction(1, 2), "KL": None}
 FAMILIES = (*PRIORS, "Bernstein")
 
 
@@ -28,9 +26,8 @@ class Case:
     learner: str
     family: str
     floor: float
-    max_loss: float | None = (
-        None  # a relative floor: what share of the baseline's value may be given up
-    )
+    # a relative floor: what share of the baseline's value may be given up
+    max_loss: float | None = None
 
     @property
     def asked(self) -> "float | sf.Relative":
@@ -52,9 +49,8 @@ class Case:
     @cached_property
     def problem(self) -> sf.Problem:
         task = self.task
-        one = (
-            0 if task.pooled else slice(None)
-        )  # masks of a stationary problem are the same at every step
+        # masks of a stationary problem are the same at every step
+        one = 0 if task.pooled else slice(None)
         return sf.Problem(
             task.r,
             H=task.H,
@@ -128,9 +124,8 @@ def some_counts(rng: np.random.Generator, shape: tuple[int, ...], family: str) -
     if family == "Bernstein":  # its lower values are 0 until there are many
         largest = rng.choice([50, 10**5, 10**7, 10**9], p=[0.1, 0.3, 0.3, 0.3])
     size = np.exp(rng.random(shape[:-1]) * np.log(largest))
-    if (
-        rng.random() < 0.5 and len(shape) == 4
-    ):  # one action of each state was tried much, the others hardly
+    # one action of each state was tried much, the others hardly
+    if rng.random() < 0.5 and len(shape) == 4:
         usual = np.eye(shape[2], dtype=bool)[rng.integers(shape[2], size=shape[:2])]
         size = np.where(usual, largest, np.minimum(size, 3))
     rows = rng.dirichlet(np.full(shape[-1], rng.choice([0.2, 1.0, 5.0])), size=shape[:-1])
@@ -212,9 +207,8 @@ def some_task(rng: np.random.Generator, family: str) -> Task:
         return task
     hidden = np.broadcast_to(rng.random((rows, S, A)) < rng.choice([0.5, 1.0]), (H, S, A))
     visits = task.n_sas.sum(axis=-1)
-    if (
-        pooled and H > 1
-    ):  # visits of the last step: next states of shared rows are not counted there
+    # visits of the last step: next states of shared rows are not counted there
+    if pooled and H > 1:
         visits = visits + some_counts(rng, (rows, S, A), family)
     share = rng.choice([0.0, 0.25, 0.5, 1.0, -1.0])
     sums = np.floor((rng.random(visits.shape) if share < 0 else share) * visits * UNITS).astype(

@@ -18,16 +18,13 @@ import numpy as np
 from .cases import Case, Seen
 from .twin import Between, Literal, Sharp, chosen, exact_policy, splices_of
 
-ROUNDING = Fraction(
-    1, 10**60
-)  # of the twin's own intervals: nothing smaller can be told apart (rewards of 1e-145)
-CLOSE = Fraction(
-    1, 10**11
-)  # times H: how far on the safe side of the exact value production may be
+# of the twin's own intervals: nothing smaller can be told apart (rewards of 1e-145)
+ROUNDING = Fraction(1, 10**60)
+# times H: how far on the safe side of the exact value production may be
+CLOSE = Fraction(1, 10**11)
 MANY = 10**5  # visits of a pair from which on that grows as their root
-ROUNDED = Fraction(
-    1, 2**48
-)  # times H: how far above the floor a rho rounded towards safety may leave a mixture
+# times H: how far above the floor a rho rounded towards safety may leave a mixture
+ROUNDED = Fraction(1, 2**48)
 NEARLY_EQUAL = Fraction(1, 2**40)  # closer lower values than these are not mixed
 Twin = Sharp | Literal
 

@@ -56,9 +56,8 @@ class Task:
     r: np.ndarray | None  # (H, S, A)
     r_next: np.ndarray | None = None  # (H, S, A, S) instead of r
     unknown: np.ndarray | None = None  # (H, S, A): where rewards are unknown
-    played: np.ndarray | None = (
-        None  # (H or 1, S, A): visits of all steps, where rewards are unknown
-    )
+    # (H or 1, S, A): visits of all steps, where rewards are unknown
+    played: np.ndarray | None = None
     x_sa: np.ndarray | None = None  # (H or 1, S, A)
     z_sa: np.ndarray | None = None  # (H or 1, S, A)
     support: np.ndarray | None = None  # (H, S, A, S)
@@ -167,9 +166,8 @@ def worst_mean(p_hat: Row, values: Sequence[Between], eps: Between | None) -> Be
     least, slack = min(low), max(v.width for v in values)
     seen = [(p, x - least) for p, x in zip(p_hat, low, strict=True) if p]
     widest = max(low) - least
-    if eps is None or all(
-        d == 0 for _, d in seen
-    ):  # nothing seen, or only the worst: it may be all there is
+    # nothing seen, or only the worst: it may be all there is
+    if eps is None or all(d == 0 for _, d in seen):
         return Between(least, least + slack)
     if widest < Fraction(1, 2**150):
         return Between(least, least + widest + slack)
@@ -249,9 +247,8 @@ def best_mean(p_hat: Row, values: Sequence[Between], eps: Between | None) -> Bet
 # ---- unknown rewards: a coin, and bets beside it
 
 STAKES = [Fraction(x, 128) for x in (124, 96, 48, 16, 4, 1)]
-WEIGHTS = [
-    Fraction(x, 128) for x in (3, 3, 3, 3, 2, 2)
-]  # 1/8 in all; 1/8 is for the other side, 3/4 for the coin
+# 1/8 in all; 1/8 is for the other side, 3/4 for the coin
+WEIGHTS = [Fraction(x, 128) for x in (3, 3, 3, 3, 2, 2)]
 
 
 def mean_ends(n: Fraction, X: Fraction, Z: Fraction, delta_0: Fraction) -> tuple[Between, Between]:

@@ -299,9 +299,8 @@ class CountingAgent(FrozenRecord, ABC):
         """Every setting that certificates depend on, and those of an agent inside. Not when to
         replan.
         """
-        fields = getattr(
-            self, "__dataclass_fields__", ()
-        )  # a user's own agent need not be a dataclass
+        # a user's own agent need not be a dataclass
+        fields = getattr(self, "__dataclass_fields__", ())
         given = {name: getattr(self, name) for name in fields if name != "replan"}
         return {
             **given,

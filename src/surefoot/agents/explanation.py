@@ -88,9 +88,8 @@ class SpliceGrounds(NamedTuple):
     L: Floats  # (C,) lower values of the candidates
     by_model: float  # the baseline's lower value by the model
     by_returns: float  # by its returns; -inf where these are not evidence
-    h_bolder: (
-        int  # the splice that was just not certified (that which is played, if it is the boldest)
-    )
+    # the splice that was just not certified (that which is played, if it is the boldest)
+    h_bolder: int
     V_low: Floats  # (H+1, S): its lower values
     explorer: Floats  # (H, S, A): what is mixed with the baseline
     U: float  # of a relative floor: the baseline's value is at most this

@@ -188,9 +188,8 @@ class FloorAgent(SpliceAgent):
         extras = ("returns", "certificate", "explorer", "learner", "baseline_value")
         # A function's own repr holds its address, which is another one in every process.
         shown = {name: getattr(self, name, None) for name in extras}
-        given = {
-            name: value for name, value in shown.items() if value or isinstance(value, float)
-        }  # 0.0 is a value
+        # 0.0 is a value
+        given = {name: value for name, value in shown.items() if value or isinstance(value, float)}
         settings += [
             f"{name}={getattr(value, '__qualname__', value)}" for name, value in given.items()
         ]

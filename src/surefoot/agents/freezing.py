@@ -14,9 +14,8 @@ def frozen(plan: Plan, agent: CountingAgent, alarm: str) -> Plan:
         return plan
     grounds, policy = plan.grounds, agent.pi_b
     proved = 0.0
-    if (
-        isinstance(grounds, SpliceGrounds) and agent.floor is not None
-    ):  # else nothing was bounded of a baseline
+    # else nothing was bounded of a baseline
+    if isinstance(grounds, SpliceGrounds) and agent.floor is not None:
         proved = max(grounds.by_model, grounds.by_returns, grounds.agent.proved_before)
         grounds = grounds._replace(lower=proved)
     coin = isinstance(plan.policy, EpisodicMixture)

@@ -25,11 +25,8 @@ UNCLAIMED = (
     "counts.claimed_for(agent.problem) asserts it"
 )
 
-SOURCES: tuple[Source, ...] = (
-    "baseline",
-    "mixture",
-    "optimistic",
-)  # in the order of the kernels' numbers
+# in the order of the kernels' numbers
+SOURCES: tuple[Source, ...] = ("baseline", "mixture", "optimistic")
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)

@@ -32,23 +32,18 @@ class Promise:
     kind: Kind
     delta: float | None = None  # how likely the promise may fail
     scope: Scope | None = None
-    premise: PremiseStatus | None = (
-        None  # how well it is known that the baseline is above the floor
-    )
-    budget: float | None = (
-        None  # of a promise about costs: the expected cost of an episode stays at or below it
-    )
-    knows_baseline_value: bool = (
-        False  # was the agent given the baseline's value, and does the promise rest on it?
-    )
+    # how well it is known that the baseline is above the floor
+    premise: PremiseStatus | None = None
+    # of a promise about costs: the expected cost of an episode stays at or below it
+    budget: float | None = None
+    # was the agent given the baseline's value, and does the promise rest on it?
+    knows_baseline_value: bool = False
     baseline_value: float | None = None  # that value, in the user's units
     scale: float | None = None  # of a bonus scaled by hand
-    details: str = (
-        ""  # another floor: the one that is kept; a false premise: why; words of a user's own agent
-    )
-    alarm: str = (
-        ""  # why what was observed does not support the promise; empty while no alarm was raised
-    )
+    # another floor: the one that is kept; a false premise: why; words of a user's own agent
+    details: str = ""
+    # why what was observed does not support the promise; empty while no alarm was raised
+    alarm: str = ""
 
     @property
     def certified(self) -> bool:
@@ -169,9 +164,8 @@ COIN = (
 )
 NO_FLOOR = Promise("no floor")
 UNCERTIFIED = "NOT CERTIFIED"
-GIVEN_VALUE = (
-    "trusted, given the baseline's value"  # what holds only if the baseline is worth what was given
-)
+# what holds only if the baseline is worth what was given
+GIVEN_VALUE = "trusted, given the baseline's value"
 
 
 def by_given_value(value: float) -> str:

@@ -23,9 +23,8 @@ class PlanInForce:
 
     agent: CountingAgent
     plan: Plan
-    computed: (
-        int  # how many episodes were counted when it, or the plan that it continues, was computed
-    )
+    # how many episodes were counted when it, or the plan that it continues, was computed
+    computed: int
     until: int  # how many are counted when the agent replans
     since: int | None
 

@@ -41,9 +41,8 @@ class AgentByName(CountingAgent):
     where it is registered.
     """
 
-    own_bounds: ClassVar[bool] = (
-        False  # does it have one kind of bounds, of which it takes the scale alone?
-    )
+    # does it have one kind of bounds, of which it takes the scale alone?
+    own_bounds: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod

@@ -390,9 +390,8 @@ class SpliceAgent(AgentByName):
                 seen=kernels.seen_returns_from(
                     counts.baseline_returns,
                     counts.return_weights,
-                    None
-                    if counts.returns_of is None
-                    else self.return_range,  # of nobody: no evidence
+                    # of nobody: no evidence
+                    None if counts.returns_of is None else self.return_range,
                 ),
                 portfolio=kernels.portfolio_from(),
                 rounding=self.possible_returns.rounding,
@@ -464,9 +463,8 @@ class SpliceAgent(AgentByName):
         U = float(L[-1])
         if len(L) > 1:
             L[-1] = max(by_model, by_returns, returns.before)
-        up = start.final - kernels.start_bound(
-            start, top.V_up[0, 0], -1.0
-        )  # rounded up, as lower values are down
+        # rounded up, as lower values are down
+        up = start.final - kernels.start_bound(start, top.V_up[0, 0], -1.0)
         bolder = max(c - 1, 0)
         tail = int(self.h0[bolder])  # from there on it is pi_bar, whose values are in slot 0
         return Decision(

@@ -36,9 +36,8 @@ def stepmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float
         return Plan(
             pi_bar, "optimistic", 0, 1.0, L[0], upper, L, safety(bounds.certified, floor, True)
         )
-    rho = (L[h] - floor) / (
-        L[h] - L[h - 1]
-    )  # Eq. stepmix1; the kernel takes off a few ulp, towards safety
+    # Eq. stepmix1; the kernel takes off a few ulp, towards safety
+    rho = (L[h] - floor) / (L[h] - L[h - 1])
     policy = step_mixture(pi[h], pi[h - 1], rho)  # Eq. stepmix2
     return Plan(
         policy,

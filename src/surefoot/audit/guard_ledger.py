@@ -27,10 +27,8 @@ from surefoot.guard import Guard, GuardPlan, GuardState
 from surefoot.guard.ramp import GRID
 from surefoot.guard.state import OPEN, Columns, PolicyRecord, Tickets
 
-COMPARED, BOUNDED = (
-    2,
-    1,
-)  # formats: a floor measured from the baseline rests on comparisons, others on bounds
+# formats: a floor measured from the baseline rests on comparisons, others on bounds
+COMPARED, BOUNDED = 2, 1
 
 
 class GuardLedger:
@@ -222,9 +220,8 @@ def _kept(path: Path, guard: Guard, state: GuardState, place: Place | None) -> W
     """Remove what follows this state, and return the ledger's own state after what is kept."""
     digest, kept, told = BEFORE_THE_FIRST, 0, Told()
     seen, lines = place is None or place.plans == 0, path.read_bytes().splitlines(keepends=True)
-    if not lines or (
-        len(lines) == 1 and not lines[0].endswith(b"\n")
-    ):  # a crash cut off its first record
+    # a crash cut off its first record
+    if not lines or (len(lines) == 1 and not lines[0].endswith(b"\n")):
         require_nothing_written(path, place)
         path.unlink()
         return Written(BEFORE_THE_FIRST, 0, None, [])

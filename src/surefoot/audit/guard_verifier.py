@@ -34,22 +34,17 @@ FINE, EPISODE, INTERVALS = 2**22, 2**20, 64
 HALF = [
     round(FINE * math.sin(math.pi * k / (2 * INTERVALS)) ** 2) for k in range(INTERVALS // 2 + 1)
 ]
-NODES = [
-    *HALF,
-    *(FINE - node for node in reversed(HALF[:-1])),
-]  # where returns are counted, in 1/FINE of the range
+# where returns are counted, in 1/FINE of the range
+NODES = [*HALF, *(FINE - node for node in reversed(HALF[:-1]))]
 STAKES = [
     x / 8192 for x in (312, 1200, 2528, 4096, 5664, 6992, 7880, 8192, 128, 64, 32, 16, 8, 4, 2, 1)
 ]
 WEIGHTS = [3 / 32] * 8 + [1 / 32] * 8
-LOST = Fraction(1, FINE) + Fraction(
-    max(b - a for a, b in pairwise(NODES)), EPISODE * FINE
-)  # by rounding down, at most
+# by rounding down, at most
+LOST = Fraction(1, FINE) + Fraction(max(b - a for a, b in pairwise(NODES)), EPISODE * FINE)
 HAIR = 2.0**-48
-UNSTAKED = (
-    1 / 2,
-    1 / 8,
-)  # of the capital in a comparison: against the baseline, and against the candidate
+# of the capital in a comparison: against the baseline, and against the candidate
+UNSTAKED = (1 / 2, 1 / 8)
 # of the baseline's value, for one comparison: those that guards make need about 100 at most
 MOST_INTERVALS = 256
 MOST_CANDIDATES = 1000
@@ -194,9 +189,8 @@ class Tickets:
         """Begin with what was logged of the baseline."""
         self.head = head
         self.policy: list[int] = []
-        self.code: list[
-            tuple[int, int] | None
-        ] = []  # the node below a return, what counts for the next; None: open
+        # the node below a return, what counts for the next; None: open
+        self.code: list[tuple[int, int] | None] = []
         self.mine: list[list[int]] = [[]]  # the tickets of each policy
         self.withdrawn: dict[int, int] = {}
         self.names = {"baseline"}
@@ -336,9 +330,8 @@ def check_comparison(head: Head, tickets: Tickets, p: int, claim: list[Any]) -> 
     value, size = claimed(claim)
     require(value >= 0 or not head.ratio, "a share of the baseline's value that is below 0")
     if tickets.proved.get(p, (Fraction(0), -1)) == (value, size):
-        return (
-            value  # what prefixes prove is proved for good: returns that came since only add to it
-        )
+        # what prefixes prove is proved for good: returns that came since only add to it
+        return value
     c = tickets.counted(p, tickets.until(p, size), 0)
     b = tickets.counted(0, tickets.until(0, size), len(NODES) - 1)
     proved = comparison_proves(head, b, c, value, head.level(p))

@@ -44,11 +44,8 @@ BEFORE_THE_FIRST = "0" * 64
 NOT_OF_THIS_RUN = (
     "{} is not the ledger that this run wrote: its plans are others. Give the right one."
 )
-NOT_OF_THE_AGENT = (
-    "software",
-    "warm",
-    "logged",
-)  # fields of the first record that do not depend on the agent
+# fields of the first record that do not depend on the agent
+NOT_OF_THE_AGENT = ("software", "warm", "logged")
 
 
 class Ledger:

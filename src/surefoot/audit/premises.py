@@ -56,9 +56,8 @@ class Contradiction(NamedTuple):
 class Premises:
     """What was seen of these premises after some episodes."""
 
-    table: (
-        TableWatch | None
-    )  # None: no reward was declared, or no floor is promised that rests on it
+    # None: no reward was declared, or no floor is promised that rests on it
+    table: TableWatch | None
     episodes: int = 0
     alarm: Contradiction | None = None  # the first one; after it no further episode is looked at
 

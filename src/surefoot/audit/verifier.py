@@ -33,19 +33,12 @@ from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 TABLES, LISTS = 1, 2  # formats: rewards of all next states, or of the possible ones alone
-LONGEST, MOST, MOST_WORK = (
-    2**26,
-    2**62,
-    10**9,
-)  # bytes of a record; a whole number; steps of the proof of a plan
+# bytes of a record; a whole number; steps of the proof of a plan
+LONGEST, MOST, MOST_WORK = 2**26, 2**62, 10**9
 FEW = 64  # next states of a pair that are counted as steps: of more, most were never seen
 UNIT = Fraction(1, 2**20)  # of sums of rewards and returns
-TRAPS = [
-    decimal.InvalidOperation,
-    decimal.DivisionByZero,
-    decimal.Overflow,
-    decimal.Underflow,
-]  # each refuses a record
+# each refuses a record
+TRAPS = [decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow, decimal.Underflow]
 DIGITS, EXACT = (
     decimal.Context(digits, decimal.ROUND_FLOOR, decimal.MIN_EMIN, decimal.MAX_EMAX, traps=TRAPS)
     for digits in (30, 1100)
@@ -72,24 +65,10 @@ FIELDS = {  # of each record, and of each record in a record
     "returns": "share lowest span rounding",
     "certificate": "value delta fingerprint",
 }
-TEXTS = (
-    "kind",
-    "digest",
-    "software",
-    "agent",
-    "family",
-    "fingerprint",
-    "source",
-    "safety",
-)  # of words
-FLAGS = (
-    "pooled",
-    "stationary",
-    "warm",
-    "logged",
-    "full_support",
-    "frozen",
-)  # fields of true or false
+# of words
+TEXTS = ("kind", "digest", "software", "agent", "family", "fingerprint", "source", "safety")
+# fields of true or false
+FLAGS = ("pooled", "stationary", "warm", "logged", "full_support", "frozen")
 # by_certificate: an earlier one, not proved here; trusted: the baseline without a proof, or counts
 # that nobody claimed
 KINDS = ("certified", "by_certificate", "trusted", "not_certified")
@@ -386,10 +365,8 @@ class Head:
         require(self.events() <= spending.events, "spending: there are more events")
         self.full_support = self.is_KL and given.bounds.full_support
         require(type(self.full_support) is bool, "bounds: full_support is neither true nor false")
-        shares = (
-            delta_prime / spending.events,
-            spent["returns"] or delta_prime,
-        )  # delta_0 of an event, of the returns
+        # delta_0 of an event, of the returns
+        shares = (delta_prime / spending.events, spent["returns"] or delta_prime)
         self.log_share, self.log_share_of_returns = (
             (Decimal(x.denominator) / x.numerator).ln() for x in shares
         )
@@ -423,9 +400,8 @@ class Head:
             return None
         added = 0 < units.steps == self.H - 1 and self.given.start and len(first) == 1
         require(added, "units: other steps pay than all, or all but that of a common start")
-        if (
-            self.S - 2 <= FEW
-        ):  # beside the states of an environment: that of ended episodes, and the common start
+        # beside the states of an environment: that of ended episodes, and the common start
+        if self.S - 2 <= FEW:
             back = any(first[0] in states for row in self.support for states in row)
             require(not back, "units: a common start that can be reached again")
         for pair in range(first[0] * self.A, (first[0] + 1) * self.A):
@@ -572,21 +548,15 @@ class Evidence:
         """Begin with nothing."""
         self.head, self.plans, self.episodes = head, 0, 0
         self.played = Counter[tuple[int, int]]()  # (row, pair) -> how often, at the last step, too
-        self.visits = defaultdict[tuple[int, int], Counter[int]](
-            Counter
-        )  # (row, pair) -> next state -> how many
-        self.sums, self.starts = (
-            Counter[tuple[int, int]](),
-            Counter[int](),
-        )  # of unknown rewards; of first states
+        # (row, pair) -> next state -> how many
+        self.visits = defaultdict[tuple[int, int], Counter[int]](Counter)
+        # of unknown rewards; of first states
+        self.sums, self.starts = Counter[tuple[int, int]](), Counter[int]()
         self.between = Counter[tuple[int, int]]()  # sums of x (1 - x) of these rewards
-        self.returns = [
-            0,
-            0,
-        ]  # whole baseline episodes, and the sum of their returns in units of 2^-20
-        self.spread = [0] * len(
-            NODES
-        )  # how these returns are spread over the nodes, in units of 2^-20 episodes
+        # whole baseline episodes, and the sum of their returns in units of 2^-20
+        self.returns = [0, 0]
+        # how these returns are spread over the nodes, in units of 2^-20 episodes
+        self.spread = [0] * len(NODES)
         self.u: dict[tuple[int, int], dict[int, float]] = {}  # where searches ended (see Ball)
         self.balls: dict[tuple[int, int], Ball] = {}  # of the visits as they are now
 
@@ -596,11 +566,8 @@ class Evidence:
         `by_baseline`: did the plan before play every episode by the baseline? Can it have played
         any by it?
         """
-        head, least, most = (
-            self.head,
-            0,
-            0,
-        )  # what new visits paid, at least and at most, in units of 2^-20
+        # what new visits paid, at least and at most, in units of 2^-20
+        head, least, most = self.head, 0, 0
         shared = head.rows < head.H  # then no next state of the last step is counted
         require(
             plan.kind == "plan" and plan.number == self.plans, "kind or number: not the next plan"
@@ -613,9 +580,8 @@ class Evidence:
             require(
                 all(a[:-1] < b[:-1] for a, b in pairwise(changes)), "counts: not in ascending order"
             )
-        last = Counter[
-            tuple[int, int]
-        ]()  # how often pairs were played of which no next state is counted
+        # how often pairs were played of which no next state is counted
+        last = Counter[tuple[int, int]]()
         for row, pair, s_next, more in plan.visits:
             require(
                 s_next in head.support[row][pair] and more,
@@ -969,18 +935,10 @@ def is_proved(gain: Decimal, t: Decimal, ball: Ball, V: Spread) -> bool:
     return product >= ball.factor
 
 
-BETS = [
-    Decimal(x) / 128 for x in (124, 96, 48, 16, 4, 1)
-]  # stakes (docs/ledger.md, What is re-derived)
-AVERAGE = (
-    96,
-    3,
-    3,
-    3,
-    3,
-    2,
-    2,
-)  # weights of the coin and of the stakes, of 128; 16 are for bets on the other side
+# stakes (docs/ledger.md, What is re-derived)
+BETS = [Decimal(x) / 128 for x in (124, 96, 48, 16, 4, 1)]
+# weights of the coin and of the stakes, of 128; 16 are for bets on the other side
+AVERAGE = (96, 3, 3, 3, 3, 2, 2)
 
 
 @lru_cache(2**12)
@@ -998,12 +956,8 @@ def coin_and_bets(
     low = ZERO
     if X:
         m = guess_mean(float(n), float(X), float(Z), float(log_share))
-        for less in (
-            2**-50,
-            2**-46,
-            2**-40,
-            2**-30,
-        ):  # what is taken off the guess, so that it can be proved
+        # what is taken off the guess, so that it can be proved
+        for less in (2**-50, 2**-46, 2**-40, 2**-30):
             tried = Decimal(m - less)
             if 0 < tried <= X / n and average_proves(tried, n, X, Z, log_share):
                 low = tried
@@ -1054,13 +1008,11 @@ def average_proves(m: Decimal, n: int, X: Decimal, Z: Decimal, log_share: Decima
     )
 
 
-NODES = [
-    round(2**22 * math.sin(math.pi * k / 128) ** 2) for k in range(33)
-]  # docs/ledger.md, How returns are spread
+# docs/ledger.md, How returns are spread
+NODES = [round(2**22 * math.sin(math.pi * k / 128) ** 2) for k in range(33)]
 NODES += [2**22 - node for node in reversed(NODES[:-1])]
-LOST = Fraction(1, 2**22) + Fraction(
-    max(b - a for a, b in pairwise(NODES)), 2**42
-)  # a return is rounded down by this
+# a return is rounded down by this
+LOST = Fraction(1, 2**22) + Fraction(max(b - a for a, b in pairwise(NODES)), 2**42)
 STAKES = [
     Decimal(x) / 8192
     for x in (312, 1200, 2528, 4096, 5664, 6992, 7880, 8192, 128, 64, 32, 16, 8, 4, 2, 1)
@@ -1255,10 +1207,8 @@ class Book:
         """Check the first record."""
         self.head = Head(first)
         self.evidence = Evidence(self.head)
-        self.by_baseline, self.was_frozen = (
-            (True, True),
-            False,
-        )  # did the baseline play all episodes, or any?
+        # did the baseline play all episodes, or any?
+        self.by_baseline, self.was_frozen = (True, True), False
         self.played: list[Any] = []  # what the plan before plays; EpsMix: two policies, by its coin
         self.off_baseline, self.frozen_after = 0, None
 

@@ -49,13 +49,8 @@ MOST = 0.9  # lambda (1 - f) is at most this: no stake is ever lost completely
 # reward that is an ulp outside its range. It is subtracted in every episode, and is far more than
 # the rounding errors of the logarithms.
 MARGIN = 1e-8
-STATE = (
-    "episodes",
-    "total",
-    "last",
-    "total_of_last",
-    "streak",
-)  # the order in a file; log_wealth follows
+# the order in a file; log_wealth follows
+STATE = ("episodes", "total", "last", "total_of_last", "streak")
 NO_NUMBER = (
     "has a floor relative to the baseline's value, which is unknown: there is no number to compare "
     "returns with. Give it a number as its floor, in the units of your rewards (floor=90.0, say), "

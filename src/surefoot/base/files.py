@@ -29,12 +29,10 @@ FORMAT = 1
 LARGEST = 2**30  # bytes that the arrays of a file may take
 LIMIT = "SUREFOOT_LARGEST_FILE"  # the environment variable that sets another limit
 LARGEST_TEXT = 2**24  # characters of one text, or bytes of a JSON file
-LARGEST_DIRECTORY = (
-    2**16
-)  # bytes of the list of arrays in a file: our files have fewer than fifty arrays
-LARGEST_NUMBER = (
-    10**300
-)  # of whole numbers in JSON, which has no limit: each of ours must fit into a float64, too
+# bytes of the list of arrays in a file: our files have fewer than fifty arrays
+LARGEST_DIRECTORY = 2**16
+# of whole numbers in JSON, which has no limit: each of ours must fit into a float64, too
+LARGEST_NUMBER = 10**300
 ENTRY = 8  # bytes that an entry takes at least: smaller types in the file become int64 or float64
 MAGIC = b"\x93NUMPY\x01\x00"
 HEADER = re.compile(  # as numpy writes it; only plain numbers, True or False, and text are accepted
@@ -70,9 +68,8 @@ def followed(path: str | Path) -> Path:
     target = as_path(path)
     if not target.is_symlink():
         return target
-    with suppress(
-        OSError, RuntimeError
-    ):  # RuntimeError: how Python 3.12 says that links lead in a circle
+    # RuntimeError: how Python 3.12 says that links lead in a circle
+    with suppress(OSError, RuntimeError):
         target = target.resolve()
     if target.is_symlink():
         raise InvalidFile(
@@ -92,9 +89,8 @@ def require_place(path: str | Path) -> Path:
                 f"{target} cannot be written: the folder {target.parent} does not exist. Create it "
                 "first."
             )
-        if (
-            target.exists() and not target.is_file()
-        ):  # it would be replaced by a file, for all who use it
+        # it would be replaced by a file, for all who use it
+        if target.exists() and not target.is_file():
             raise InvalidFile(
                 f"{target} is a device or a pipe, expected the name of a file to write."
             )

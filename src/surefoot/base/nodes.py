@@ -20,10 +20,8 @@ INTERVALS = 64
 HALF = [
     round(FINE * math.sin(math.pi * k / (2 * INTERVALS)) ** 2) for k in range(INTERVALS // 2 + 1)
 ]
-NODES = (
-    *HALF,
-    *(FINE - node for node in reversed(HALF[:-1])),
-)  # symmetric: FINE - node is a node, too
+# symmetric: FINE - node is a node, too
+NODES = (*HALF, *(FINE - node for node in reversed(HALF[:-1])))
 EPISODE = 2**20  # what one episode counts in all
 OUTSIDE = len(NODES)  # the place in which returns outside their range are counted
 PLACES = OUTSIDE + 1

@@ -18,9 +18,8 @@ class _CtrlC:
 
     def __init__(self) -> None:
         self.asked = threading.Event()
-        self.looked = (
-            False  # did a loop ask whether to stop? Then something was played, which is returned
-        )
+        # did a loop ask whether to stop? Then something was played, which is returned
+        self.looked = False
 
     def stop(self) -> bool:
         """Return whether to stop."""

@@ -17,9 +17,8 @@ from surefoot.base.arrays import Bools, Floats
 # by 2^-24 of it; half of the slack is for what adding adds. Rewards are rounded down by eight times
 # as much.
 SLACK = 2.0**-23
-MOST_WIDTHS = (
-    2.0**13
-)  # where a range is far from 0, and rounding changes more than a part of its width: 2^-10 of it
+# where a range is far from 0, and rounding changes more than a part of its width: 2^-10 of it
+MOST_WIDTHS = 2.0**13
 
 
 @dataclass(frozen=True)

@@ -24,22 +24,18 @@ NEARLY = 1e-3
 ROUNDED = " These nearly are: were they rounded? Compute in float64, or divide each row by its sum."
 # exact values have rounding errors of about this size: a violation is below floor - 1e-12
 VIOLATION_TOLERANCE = 1e-12
-REWARD_UNITS = (
-    2**20
-)  # rewards are summed as whole multiples of 2^-20, rounded down: sums are exact in any order
+# rewards are summed as whole multiples of 2^-20, rounded down: sums are exact in any order
+REWARD_UNITS = 2**20
 # States up to which backups are searched for: their runs keep every bit
 # (tests/agreement/test_same_bits.py).
 FEW = 18
 MOST_DENSE = 2**28  # numbers of an array that somebody gives: two gigabytes, and it is copied
-LARGEST_ARRAY = (
-    10**9
-)  # numbers: 8 GB. More must be a typo, and is refused before memory is allocated
+# numbers: 8 GB. More must be a typo, and is refused before memory is allocated
+LARGEST_ARRAY = 10**9
 LONGEST = 10**6  # steps in an episode; more must be a typo
 LONGEST_UNIT, LONGEST_TOLD = 40, 200
-LARGEST_NUMBER, SMALLEST_RANGE = (
-    1e100,
-    1e-100,
-)  # of what people give: neither sums nor quotients of these overflow
+# of what people give: neither sums nor quotients of these overflow
+LARGEST_NUMBER, SMALLEST_RANGE = 1e100, 1e-100
 LARGEST_INTEGER = 2**128  # any seed that numpy draws is below it
 SMALLEST_DELTA = 1e-200  # shares of a smaller delta would underflow in float64
 

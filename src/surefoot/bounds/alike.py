@@ -37,10 +37,8 @@ from surefoot.model.problem import Problem
 from surefoot.model.steps import added_steps
 
 ALPHA = 0.01  # of its own: no part of delta
-LEAST_WAIT, EPISODE_WORK = (
-    5,
-    30,
-)  # episodes between looks: so many, and one for each 30 next states of pairs (S*A*S)
+# episodes between looks: so many, and one for each 30 next states of pairs (S*A*S)
+LEAST_WAIT, EPISODE_WORK = 5, 30
 FALSE_STEPS = "steps that share counts are not alike"
 ADVICE = (
     "Do not pool: give the agent pooled=False (a log: count it without --stationary); or, if you "
@@ -156,9 +154,8 @@ def is_due(episodes: int, steps: StepCounts) -> bool:
 
 def _learnt(steps: StepCounts, problem: Problem) -> Bools:
     """Return the pairs whose reward is unknown at every step."""
-    unknown = problem.unknown.all(axis=0).ravel()[
-        : steps.shape[1]
-    ]  # without a state that nobody has seen
+    # without a state that nobody has seen
+    unknown = problem.unknown.all(axis=0).ravel()[: steps.shape[1]]
     return unknown if steps.x_paid is not None else np.zeros_like(unknown)
 
 

@@ -26,13 +26,11 @@ class Binding:
     # about what it costs the lower value at the start, in the user's units: visits times what is
     # lost
     cost: float
-    state_name: str | None = field(
-        default=None, compare=False, repr=False
-    )  # of the problem; None: it has only numbers
+    # of the problem; None: it has only numbers
+    state_name: str | None = field(default=None, compare=False, repr=False)
     action_name: str | None = field(default=None, compare=False, repr=False)
-    step_name: str | None = field(
-        default=None, compare=False, repr=False
-    )  # as people count; None: all steps together
+    # as people count; None: all steps together
+    step_name: str | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         step = "" if self.step_name is None else f", {self.step_name}"
@@ -57,9 +55,8 @@ def binding_pairs(
     estimate and certificate.
     """
     H, S, A = problem.H, problem.S, problem.A
-    if (
-        evidence.n_fresh < 0
-    ).any():  # else it is up to date, perhaps with balls of its own (undeclared.py)
+    # else it is up to date, perhaps with balls of its own (undeclared.py)
+    if (evidence.n_fresh < 0).any():
         kernels.refresh_all(evidence)
     seen = Frequencies.of(counts.transitions)
     scratch = np.zeros((5, S * A))

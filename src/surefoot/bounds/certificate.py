@@ -22,12 +22,10 @@ class Certificate:
     value: float
     delta: float
     fingerprint: str  # of the policy and the problem: a certificate says nothing about others
-    rescaled: float | None = (
-        None  # the same value between 0 and H, to the last bit; None: it follows from `value`
-    )
-    coding: str | None = (
-        None  # which labels the numbers of the policy stand for; None: it does not say
-    )
+    # the same value between 0 and H, to the last bit; None: it follows from `value`
+    rescaled: float | None = None
+    # which labels the numbers of the policy stand for; None: it does not say
+    coding: str | None = None
 
     def __post_init__(self) -> None:
         value = require_number(

@@ -33,10 +33,8 @@ AT_THE_END = (
     " Where a reward depends on the next state, an end has an entry of its own, also at the last "
     "step: hold it against docs/gymnasium.md, What counts as an end."
 )
-LARGEST_STAKE, STAKES = (
-    0.9,
-    12,
-)  # in parts of the most that can be lost; each stake is half of the one before
+# in parts of the most that can be lost; each stake is half of the one before
+LARGEST_STAKE, STAKES = 0.9, 12
 LEAST_LOSS = 1e-3  # times H: where the table allows no loss at all, a stake is finite
 # times H and `rounding`: more than the rounding errors of D, from which less at each step is left
 # out
@@ -56,10 +54,8 @@ class TableBet(NamedTuple):
     def on(cls, problem: Problem) -> "TableBet":
         """Return the bets against the table of this problem."""
         H, paid = problem.H, _known(problem)
-        at_most = {
-            -1.0: H * (1.0 - float(paid.min())),
-            1.0: H * float(paid.max()),
-        }  # what each side can lose
+        # what each side can lose
+        at_most = {-1.0: H * (1.0 - float(paid.min())), 1.0: H * float(paid.max())}
         sides = (-1.0,) if problem.rewards_at_least else (-1.0, 1.0)
         loss = np.array([[max(at_most[s], LEAST_LOSS * H)] for s in sides])
         stake, margin = (

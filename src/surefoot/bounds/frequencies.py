@@ -26,9 +26,8 @@ class Frequencies(NamedTuple):
     n: AnyArray  # how often
     p: Floats  # the frequency: n / n_sa
     n_sa: Ints  # (S, A)
-    table: (
-        AnyArray | None
-    )  # (S, A, S): the counts again, where they are a table, which is summed as a whole
+    # (S, A, S): the counts again, where they are a table, which is summed as a whole
+    table: AnyArray | None
 
     @classmethod
     def of(cls, transitions: Transitions) -> "list[Frequencies]":

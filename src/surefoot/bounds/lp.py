@@ -30,12 +30,10 @@ class Pattern(NamedTuple):
     begins: Ints32  # (rows,): where each row begins
     columns_of: Ints32  # (entries,): the columns of its entries
     fixed: Floats  # (entries,): coefficients that do not change; 0 where one is to be written
-    places: dict[
-        str, Ints
-    ]  # the positions of the entries of each block that are kept, in the order of the block
-    taken: dict[
-        str, Ints
-    ]  # which entries of a block are kept: none of states where no episode can be
+    # the positions of the entries of each block that are kept, in the order of the block
+    places: dict[str, Ints]
+    # which entries of a block are kept: none of states where no episode can be
+    taken: dict[str, Ints]
     alive: Ints  # (columns,): which of the columns of the whole linear program these are
     bound: Ints  # (rows,): and which of its rows
 
@@ -46,9 +44,8 @@ class Answer(NamedTuple):
     status: Status
     words: str  # the status in the solver's own words
     x: Floats  # (columns,)
-    basis: (
-        Ints | None
-    )  # (columns + rows,) int8: where the next linear program of this pattern may begin
+    # (columns + rows,) int8: where the next linear program of this pattern may begin
+    basis: Ints | None
 
 
 class Occupancy(NamedTuple):
@@ -185,10 +182,8 @@ def _tried(
         ("output_flag", False),
         ("presolve", presolve),  # "on" would discard the basis
         ("solver", "simplex"),
-        (
-            "parallel",
-            "off",
-        ),  # not threads=1: HiGHS refuses to run if another part of the process chose differently
+        # not threads=1: HiGHS refuses to run if another part of the process chose differently
+        ("parallel", "off"),
         ("small_matrix_value", 1e-12),  # smaller coefficients are dropped
         ("primal_feasibility_tolerance", tolerance),
         ("dual_feasibility_tolerance", tolerance),
@@ -211,9 +206,8 @@ def _tried(
         values,
         np.zeros(pattern.columns, dtype=np.int32),
     )
-    if (
-        basis is not None and len(basis) == pattern.columns + pattern.rows
-    ):  # that of another is of no use
+    # that of another is of no use
+    if basis is not None and len(basis) == pattern.columns + pattern.rows:
         begin = highspy.HighsBasis()
         kinds = _kinds()
         begin.col_status = [kinds[kind] for kind in basis[: pattern.columns].tolist()]
@@ -260,9 +254,8 @@ def _visits_pattern(
     here = np.broadcast_to(flow[:, :, None], (H, S, A))
     blocks = [
         Block("here", here, q, 1.0),  # sum_a q(h,s,a) ...
-        Block(
-            "before", into, back, 0.0
-        ),  # ... - sum_{s',a'} P(s | s',a') q(h-1,s',a') = 0, or the start's share
+        # ... - sum_{s',a'} P(s | s',a') q(h-1,s',a') = 0, or the start's share
+        Block("before", into, back, 0.0),
         Block("cost", np.broadcast_to(budget, q.shape), q, 0.0),  # sum q(h,s,a) c(h,s,a) <= budget
     ]
     return assemble(
@@ -344,9 +337,8 @@ def extended_pattern(H: int, S: int, A: int, first: tuple[int, ...]) -> Pattern:
         Block("here", here, q, 1.0),  # flow: sum_a q(h,s,a) ...
         Block("certain", into, back, 0.0),  # ... - sum_{s',a'} l(s | s',a') q(h-1,s',a') ...
         Block("free", into, w, -1.0),  # ... - sum_{s',a'} w(h-1,s',a',s) = 0, or the start's share
-        Block(
-            "given", np.broadcast_to(mass[..., None], w.shape), w, 1.0
-        ),  # sum_s' z = q: sum_s' w(h,s,a,s') ...
+        # sum_s' z = q: sum_s' w(h,s,a,s') ...
+        Block("given", np.broadcast_to(mass[..., None], w.shape), w, 1.0),
         Block("left", mass, q[:-1], 0.0),  # ... - (1 - sum_s' l) q(h,s,a) = 0
         Block("part", box, w, 1.0),  # z <= u q: w(h,s,a,s') ...
         Block("width", box, back, 0.0),  # ... - (u - l) q(h,s,a) <= 0

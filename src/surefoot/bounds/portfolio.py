@@ -59,9 +59,8 @@ def mean_lower(weights: Ints, log_inverse: float) -> float:
         return float(M[-1])
     left, right = (log_capitals(n, float(M[i])) for i in (above - 1, above))
     u, u_next = 1.0 / M[above - 1], 1.0 / M[above]
-    left, right = (
-        np.maximum(capitals, -1e300) for capitals in (left, right)
-    )  # a stake of 1 may have lost everything
+    # a stake of 1 may have lost everything
+    left, right = (np.maximum(capitals, -1e300) for capitals in (left, right))
     low, high = 0.0, 1.0
     for _ in range(60):
         t = 0.5 * (low + high)

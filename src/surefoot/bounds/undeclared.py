@@ -134,9 +134,8 @@ def undeclared_radii(
     d, m = (np.bincount(place, weights, minlength=len(visits)) for weights in (None, k))
     whole = np.maximum(m, 1.0)
     log_p = np.bincount(place, k * np.log(k / whole[place]), minlength=len(visits))
-    sizes, which = np.unique(
-        np.append(k, visits), return_inverse=True
-    )  # few numbers occur: lgamma once for each
+    # few numbers occur: lgamma once for each
+    sizes, which = np.unique(np.append(k, visits), return_inverse=True)
     log_factorial = np.array([math.lgamma(x + 1.0) for x in sizes.tolist()])[which]
     log_n, log_k = (
         log_factorial[len(k) :],

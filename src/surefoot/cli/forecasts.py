@@ -161,9 +161,8 @@ def _counted(
     if kind in ("", "log-counts"):
         log = LogCounts.load(source) if kind else count_log(source, **options.as_arguments())
         problem = declared.of(log)
-        counts = all_counts(
-            log, problem
-        )  # steps that are not alike are refused, also where they are not pooled
+        # steps that are not alike are refused, also where they are not pooled
+        counts = all_counts(log, problem)
         counts = counts if pooled else log.counts
         policy = cloned(log.counts, problem) if baseline is None else _policy(baseline, problem)
         return Grounds(source, problem, policy, counts=counts)

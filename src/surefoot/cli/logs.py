@@ -186,9 +186,8 @@ def baseline(
         returns = log_returns(log, after_end=options.after_end or 0.0, **same)
     problem = declared.of(counted)
     if floor is not None:
-        problem.level(
-            floor
-        )  # a floor that no episode can return is refused before anything is learnt
+        # a floor that no episode can return is refused before anything is learnt
+        problem.level(floor)
     learnt = learn_baseline(counted, problem, delta, method)
     missing = learnt.missing(floor, counted)
     found, explanation = (

@@ -124,9 +124,8 @@ def print_runs(runs: Sequence[Run]) -> None:
             )
         )
     endless = console.options.update(max_width=WIDEST)
-    console.width = max(
-        console.width, console.measure(table, options=endless).maximum
-    )  # no number is broken
+    # no number is broken
+    console.width = max(console.width, console.measure(table, options=endless).maximum)
     console.print(table)
     console.print()
     for promise in dict.fromkeys(run.promise_in_words for run in runs):

@@ -151,10 +151,8 @@ class Counts(CountTables):
         source.
         """
         if self.episodes:
-            seen, played = (
-                self.transitions.pooled(),
-                self.played.sum(axis=0),
-            )  # the same of every view of one log
+            # the same of every view of one log
+            seen, played = self.transitions.pooled(), self.played.sum(axis=0)
             next_states = [seen.n_sas[0]] if isinstance(seen, Table) else seen.entries
             source = digest([*map(one_row, next_states), one_row(played), self.n_start])
             self.ranges = (Range(f"log {source}", 0, self.episodes - 1),)
@@ -358,9 +356,8 @@ class Counts(CountTables):
         both.n_start += other.n_start
         whose = [counts.returns_of for counts in (self, other) if counts.baseline_returns[0]]
         accounts = [counts.account_of for counts in (self, other) if counts.account.any()]
-        entries = all(
-            counts.account[1] for counts in (self, other)
-        )  # proved on two events: together at 2 delta
+        # proved on two events: together at 2 delta
+        entries = all(counts.account[1] for counts in (self, other))
         if len(set(whose)) > 1 or len(set(accounts)) > 1 or entries:
             raise InvalidCounts(
                 "These counts hold returns of different baselines, or accounts of two agents. Use "
@@ -392,9 +389,8 @@ class Counts(CountTables):
         both.playing = self.playing or other.playing
         both.unlike_table += other.unlike_table
         bets = [counts.table_bets for counts in (self, other) if counts.table_bets is not None]
-        both.table_bets = (
-            np.sum(bets, axis=0) if bets else None
-        )  # capital that is won in turn multiplies
+        # capital that is won in turn multiplies
+        both.table_bets = np.sum(bets, axis=0) if bets else None
         if both.x_sa is not None and other.x_sa is not None:
             both.x_sa += other.x_sa
         if both.z_sa is not None and other.z_sa is not None:

@@ -32,9 +32,8 @@ class BaselineLabel(NamedTuple):
     """
 
     fingerprint: str
-    returns: tuple[int, int] | None = (
-        None  # the least return and the span, in 2^-20; None: returns are not evidence
-    )
+    # the least return and the span, in 2^-20; None: returns are not evidence
+    returns: tuple[int, int] | None = None
 
     def __str__(self) -> str:
         return (
@@ -72,12 +71,10 @@ class Episode(FrozenRecord):
     rewards: Floats | None = None
     baseline: bool | str = False
     entry: float | None = None
-    learnt: Floats | None = field(
-        default=None, repr=False
-    )  # the rewards that an agent learns from, in [0, 1]
-    origin: Origin | None = field(
-        default=None, repr=False
-    )  # of the problem for which they were worked out
+    # the rewards that an agent learns from, in [0, 1]
+    learnt: Floats | None = field(default=None, repr=False)
+    # of the problem for which they were worked out
+    origin: Origin | None = field(default=None, repr=False)
 
     def __init__(
         self,

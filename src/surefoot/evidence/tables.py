@@ -46,9 +46,8 @@ from surefoot.model.transitions import (
     transitions_of,
 )
 
-STREAM = (
-    "surefoot live stream 1"  # the random numbers of learners that begin now: see run/streams.py
-)
+# the random numbers of learners that begin now: see run/streams.py
+STREAM = "surefoot live stream 1"
 LARGEST_SUM = 2**62  # of rewards; a run may double it, see MOST_STEPS in run/setup.py
 
 _Steps = TypeVar("_Steps", int, Ints)
@@ -59,63 +58,53 @@ class CountTables:
     `Counts`.
     """
 
-    __slots__ = ("H", "account", "account_of", "alarm", "baseline_returns", "basis", "episodes",
-                 "logged", "logged_returns", "n_start", "origin", "planned", "played",
-                 "playing", "pooled", "ranges", "refused", "return_range", "return_weights",
-                 "returns_of", "s1", "steps", "stream", "table_bets", "transitions",
-                 "unlike_table", "x_sa", "z_sa")  # fmt: skip
+    __slots__ = ("H", "account", "account_of", "alarm", "baseline_returns", "basis",
+                 "episodes", "logged", "logged_returns", "n_start", "origin",
+                 "planned", "played", "playing", "pooled", "ranges", "refused",
+                 "return_range", "return_weights", "returns_of", "s1", "steps",
+                 "stream", "table_bets", "transitions", "unlike_table", "x_sa", "z_sa")  # fmt: skip
     # how often each next state followed each pair; of shared rows, without the last step
     transitions: Transitions
     # (H or 1, S, A) how often each pair was played, at the last step, too: sums of rewards rest on
     # it
     played: Ints
     episodes: int  # how many episodes are counted
-    x_sa: (
-        Ints | None
-    )  # (H or 1, S, A) sums of rewards, in units of 2^-20; None where rewards are known
+    # (H or 1, S, A) sums of rewards, in units of 2^-20; None where rewards are known
+    x_sa: Ints | None
     # (H or 1, S, A) sums of x (1 - x) of rewards x, in units of 2^-20, each rounded down; like x_sa
     z_sa: Ints | None
     n_start: Ints  # (S,) how often each state was the first
-    baseline_returns: (
-        Ints  # (2,) whole baseline episodes, and the sum of their returns in units of 2^-20
-    )
+    # (2,) whole baseline episodes, and the sum of their returns in units of 2^-20
+    baseline_returns: Ints
     # (PLACES,) how the returns of labelled episodes are spread over nodes: see base/nodes.py
     return_weights: Ints
-    return_range: (
-        tuple[int, int] | None
-    )  # the least return and the span, in 2^-20; None: returns are not spread
-    logged_returns: (
-        int  # how many returns are of a log: the user asserts that this baseline wrote it
-    )
-    returns_of: (
-        str | None
-    )  # fingerprint of the baseline and the rewards that the returns belong to; None: unclaimed
+    # the least return and the span, in 2^-20; None: returns are not spread
+    return_range: tuple[int, int] | None
+    # how many returns are of a log: the user asserts that this baseline wrote it
+    logged_returns: int
+    # fingerprint of the baseline and the rewards that the returns belong to; None: unclaimed
+    returns_of: str | None
     # (3,) episodes on the baseline, other episodes, and the sum of their certified values, in 2^-20
     account: Ints
-    account_of: (
-        str | None
-    )  # fingerprint of the agent, floor, bounds and baseline whose account it is
+    # fingerprint of the agent, floor, bounds and baseline whose account it is
+    account_of: str | None
     basis: Ints | None  # of the solution of the last linear program; None: none was solved
-    planned: (
-        "Self | None"  # the counts from which the plan in force was made; None: no plan is in force
-    )
+    # the counts from which the plan in force was made; None: no plan is in force
+    planned: "Self | None"
     # do they include episodes of a log, which may be older than the choice of the baseline?
     logged: bool
     pooled: bool  # one row for all steps?
     H: int  # steps in an episode
     s1: int | None  # where episodes start; None: unknown
     origin: Origin | None  # what they are evidence about; None: unclaimed
-    ranges: tuple[
-        Range, ...
-    ]  # the numbers of the episodes that they hold; not of those that have no number
+    # the numbers of the episodes that they hold; not of those that have no number
+    ranges: tuple[Range, ...]
     # why an alarm was raised over them: nothing of them is certified any more; "": none was
     alarm: str
-    unlike_table: (
-        int  # rewards that a learner observed, and that were not those of the problem's table
-    )
-    table_bets: (
-        Floats | None
-    )  # the state of bets against that table (bounds/declared_rewards.py); None: no bets
+    # rewards that a learner observed, and that were not those of the problem's table
+    unlike_table: int
+    # the state of bets against that table (bounds/declared_rewards.py); None: no bets
+    table_bets: Floats | None
     # episodes that were dropped after they had begun, or changed after an outcome of them was
     # refused
     refused: int
@@ -335,9 +324,8 @@ class CountTables:
         differ = self.origin.differing(problem.origin, needed)
         if self.x_sa is not None and problem.unknown_rows is not None:
             of_sums = self.origin.differing(problem.origin, SUMS)
-            if (
-                self.origin.rewards == UNKNOWN
-            ):  # every reward was seen: a table that says more harms nothing
+            # every reward was seen: a table that says more harms nothing
+            if self.origin.rewards == UNKNOWN:
                 of_sums = tuple(part for part in of_sums if part != "rewards")
             differ += of_sums
         if differ:
@@ -578,9 +566,8 @@ def require_small(
             f"{path}: H is {H}, expected at most {LONGEST} steps: the file is damaged. Restore a "
             "copy."
         )
-    n_sas = (
-        arrays["n_sas"][-1] if arrays["n_sas"].ndim == 2 else arrays["n_sas"]
-    )  # of lists, the last is how often
+    # of lists, the last is how often
+    n_sas = arrays["n_sas"][-1] if arrays["n_sas"].ndim == 2 else arrays["n_sas"]
     total = float(n_sas.sum(dtype=np.float64)) if n_sas.dtype.kind in "iu" else np.nan
     # In returns and accounts (`sums`) the first numbers count episodes, which are worth at most H
     # each.
@@ -603,9 +590,8 @@ def require_sums(n: Ints, x_sa: Ints, z_sa: Ints) -> None:
     # that
     x, most = x_sa.astype(np.float64), n * float(REWARD_UNITS)
     too_large = z_sa * np.maximum(most, 1.0) > x * (most - x) * (1.0 + 1e-12)
-    too_large |= (z_sa > 0) & (
-        z_sa >= np.minimum(x, most - x)
-    )  # x (1 - x) is below x and below 1 - x
+    # x (1 - x) is below x and below 1 - x
+    too_large |= (z_sa > 0) & (z_sa >= np.minimum(x, most - x))
     if too_large.any():
         raise InvalidCounts(
             "z_sa is larger than sums of x (1 - x) can be for rewards x that add up to x_sa: they "

@@ -20,9 +20,8 @@ from surefoot.base.nodes import EPISODE, FINE, LOST, NODES, OUTSIDE, PLACES, spr
 from surefoot.bounds import portfolio
 from surefoot.guard.state import OPEN, GuardState, Proved
 
-STEP = (
-    2 * EPISODE
-)  # a code is the node below a return times this, plus what counts for the node above
+# a code is the node below a return times this, plus what counts for the node above
+STEP = 2 * EPISODE
 
 
 @lru_cache(2**14)  # returns are often the same few

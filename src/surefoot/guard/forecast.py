@@ -158,9 +158,8 @@ class RampForecast(NamedTuple):
     goals: tuple[float, ...]  # shares of the coin
     floor: float  # what the floor is, if the baseline is worth the mean of its returns
     baseline: float  # the mean of its returns
-    rows: tuple[
-        tuple[float, tuple[int | None, ...]], ...
-    ]  # the candidate's value, and episodes to each goal
+    # the candidate's value, and episodes to each goal
+    rows: tuple[tuple[float, tuple[int | None, ...]], ...]
 
 
 def forecast_ramp(

@@ -52,9 +52,8 @@ STAGES = (
     "episodes it needs"
 )
 FOR_BASELINE, FOR_FIRST, FOR_OTHERS = 0.45, 0.40, 0.15  # shares of delta
-FOR_COMPARISON = (
-    0.85  # of the first candidate with the baseline, which then needs no share of its own
-)
+# of the first candidate with the baseline, which then needs no share of its own
+FOR_COMPARISON = 0.85
 # the probability that a candidate at or above the floor is ever withdrawn: it costs no delta
 WITHDRAWAL = 0.1
 GROWTH = 256  # a plan is in force until the returns of some policy have grown by 1/256, or by one
@@ -337,9 +336,8 @@ class Guard:
         tossed = float(coin_generator(rng, f"run {state.run}", state.tickets.n).random())
         coin, p = tossed, 0
         for i in range(1, len(plan.shares.played)):
-            share = float(
-                plan.shares.played[i]
-            )  # a whole multiple of 2^-53, as the coin is: nothing is rounded
+            # a whole multiple of 2^-53, as the coin is: nothing is rounded
+            share = float(plan.shares.played[i])
             if coin < share:
                 p = i
                 break

@@ -37,9 +37,8 @@ class GuardPlan:
     bounds: tuple[PolicyBounds, ...]
     shares: Shares
     certified: bool  # is it proved, at level delta, that what is PLAYED keeps the floor?
-    below: tuple[
-        str, ...
-    ]  # candidates that are proved to be below the floor: `draw` withdraws them
+    # candidates that are proved to be below the floor: `draw` withdraws them
+    below: tuple[str, ...]
 
     def __repr__(self) -> str:
         played = ", ".join(f"{name} {share:.4g}" for name, share in self.share.items() if share)

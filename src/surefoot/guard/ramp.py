@@ -53,9 +53,8 @@ class FloorRule(NamedTuple):
 class Shares(NamedTuple):
     """How the coin is shared out."""
 
-    certified: tuple[
-        Fraction, ...
-    ]  # before rounding to a stage; 0 for the anchor, which has the rest
+    # before rounding to a stage; 0 for the anchor, which has the rest
+    certified: tuple[Fraction, ...]
     played: tuple[Fraction, ...]
     # who has what is left: the baseline, or a candidate that is certified to be above the floor
     anchor: int

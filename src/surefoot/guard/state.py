@@ -108,9 +108,8 @@ class Proved(NamedTuple):
     (logged returns first).
     """
 
-    value: float = (
-        0.0  # of a lower bound the value, of an upper one what is missing to the highest return
-    )
+    # of a lower bound the value, of an upper one what is missing to the highest return
+    value: float = 0.0
     tickets: int = 0
 
 
@@ -126,15 +125,13 @@ class PolicyRecord:
     admitted: int  # the number of the first ticket that it could have
     withdrawn: int | None = None  # the number of the first ticket that it could not have any more
     reason: str = ""  # why it was withdrawn
-    settled: Ints = field(
-        default_factory=lambda: np.zeros(PLACES, dtype=np.int64)
-    )  # returns spread over the nodes
+    # returns spread over the nodes
+    settled: Ints = field(default_factory=lambda: np.zeros(PLACES, dtype=np.int64))
     heard: int = 0  # how many returns these are
     unheard: int = 0  # tickets without a return
     missing: int = 0  # returns that a log lacks
-    lower: Proved = (
-        NOTHING  # the best bounds of the plans that were played: they hold for all times at once
-    )
+    # the best bounds of the plans that were played: they hold for all times at once
+    lower: Proved = NOTHING
     upper: Proved = NOTHING
 
     @property
@@ -176,9 +173,8 @@ class GuardState:
     """
 
     guard: str  # the fingerprint of the guard that it belongs to
-    policies: tuple[
-        PolicyRecord, ...
-    ]  # the baseline first, then candidates in the order in which they were admitted
+    # the baseline first, then candidates in the order in which they were admitted
+    policies: tuple[PolicyRecord, ...]
     tickets: Tickets = Tickets()
     logged: PolicyRecord | None = None  # what was known of the baseline before the first ticket
     alarm: str = ""  # why the guard is frozen to its baseline; empty: it is not

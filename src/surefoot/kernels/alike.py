@@ -13,9 +13,8 @@ from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.kernels.jit import compiled
 
 LOG_PI = math.log(math.pi)
-SMALL = (
-    1024  # of whole numbers below, the logarithms of Gamma are kept: they are asked for most often
-)
+# of whole numbers below, the logarithms of Gamma are kept: they are asked for most often
+SMALL = 1024
 GAMMA_HALF = np.array([math.lgamma(k + 0.5) for k in range(SMALL)])
 GAMMA_ONE = np.array([math.lgamma(k + 1.0) for k in range(SMALL)])
 

@@ -45,10 +45,8 @@ from surefoot.model.count_lists import CountLists
 # candidate and its exit; what is up to date of the optimistic policy) and of LoopState.values.
 SINGLE, CHOSEN, SOURCE, PI_BAR, NUMBERS = 0, 1, 2, 3, 4
 RHO, VALUE, VALUE_B, VALUE_BAR, VALUES = 0, 1, 2, 3, 4
-WRITTEN, EVALUATED = (
-    1,
-    2,
-)  # LoopState.numbers[PI_BAR]: its probabilities; its exact value, too; 0: neither
+# LoopState.numbers[PI_BAR]: its probabilities; its exact value, too; 0: neither
+WRITTEN, EVALUATED = 1, 2
 
 
 class PlanInputs(NamedTuple):

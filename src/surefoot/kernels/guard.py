@@ -22,13 +22,11 @@ STEP = 2 * EPISODE  # a code is the node times this, plus what counts for the no
 LAST = len(NODES) - 1
 SPARSER = 16  # of 64 open tickets or more, not every one ends a prefix that is tried
 GROWTH = 256  # a plan is in force until the returns of some policy have grown by 1/256, or by one
-SAFE = (
-    1.0 - 2.0**-40
-)  # of a share: more than the rounding errors of the few operations that lead to it
+# of a share: more than the rounding errors of the few operations that lead to it
+SAFE = 1.0 - 2.0**-40
 HAIR = 1e-9  # far more than the rounding errors of a bound
-GRID = (
-    2.0**53
-)  # shares are whole multiples of 2^-53, as uniform numbers are: a coin has exactly its probability
+# shares are whole multiples of 2^-53, as uniform numbers are: a coin has exactly its probability
+GRID = 2.0**53
 
 
 class Tickets(NamedTuple):
@@ -243,9 +241,8 @@ class GuardRule(NamedTuple):
 class GuardScratch(NamedTuple):
     """What a plan is computed in."""
 
-    lower: (
-        Floats  # (P,) of the mean; for a relative floor, a candidate's comparison with the baseline
-    )
+    # (P,) of the mean; for a relative floor, a candidate's comparison with the baseline
+    lower: Floats
     upper: Floats  # (P,)
     # (P, 2) the best bounds of earlier plans: lower ones, and of one minus the mean, both from
     # below

@@ -17,10 +17,8 @@ from surefoot.model import count_lists
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
-OLDEST_TRIED, NEWEST_TRIED = (
-    (0, 61),
-    (0, 68),
-)  # both ends of the versions of numba were tried with wholes
+# both ends of the versions of numba were tried with wholes
+OLDEST_TRIED, NEWEST_TRIED = (0, 61), (0, 68)
 
 
 def as_wholes(version: str) -> bool:

@@ -30,11 +30,8 @@ LOW, HIGH, LOW_UP, HIGH_UP = 0, 1, 2, 3  # of Balls.ahead
 # What is wanted of a table of Q: both values; the lower ones (and upper ones, where `Balls.uppers`
 # says so); or the upper ones, and of each state the lower one of its best action.
 BOTH, LOWER, BEST = 0, 1, 2
-TERMS, TINY, HUGE = (
-    64,
-    2.0**-60,
-    2.0**500,
-)  # of the sum over supports: how many, and where terms no longer count
+# of the sum over supports: how many, and where terms no longer count
+TERMS, TINY, HUGE = 64, 2.0**-60, 2.0**500
 
 
 class Balls(NamedTuple):
@@ -55,9 +52,8 @@ class Balls(NamedTuple):
     m: Ints  # (rows or 1, S*A or 1)
     r_low: Floats  # (H or 1, S*A): rewards, or lower bounds of their means
     r_up: Floats  # (H or 1, S*A)
-    r_next: (
-        Floats  # (H or 1, S*A, S): rewards that depend on the next state; of size 0 where none do
-    )
+    # (H or 1, S*A, S): rewards that depend on the next state; of size 0 where none do
+    r_next: Floats
     x_sa: Ints  # (rows, S*A): sums of rewards; of size 0 where all rewards are known
     z_sa: Ints  # (rows, S*A): sums of x (1 - x) of rewards x; of size 0 likewise
     unknown: Bools  # (rows or 1, S*A); of size 0 likewise
@@ -349,9 +345,8 @@ def worst_mean_at_once(
     for i in range(m):
         if p_hat[i] > 0.0:
             d = sign * V[i] - low
-            at_zero += (
-                p_hat[i] * math.log(d) if d > 0.0 else math.inf
-            )  # one that is the worst: there is no limit
+            # one that is the worst: there is no limit
+            at_zero += p_hat[i] * math.log(d) if d > 0.0 else math.inf
             slope += p_hat[i] / d if d > 0.0 else 1.0
     if at_zero + math.log(slope) > 0.0:
         return worst_mean_within(p_hat, V, m, sign, eps, margin, low, high)
@@ -465,9 +460,8 @@ def worst_of_row(
     some = row % balls.succ.shape[0], pair % balls.succ.shape[1]
     m, succ = balls.m[some], balls.succ[some]
     W, low, high = V, sign * balls.ahead[worst], sign * balls.ahead[best]
-    if (
-        balls.succ.shape[1] > 1 or balls.r_next.shape[0] > 0
-    ):  # only some states may follow, or they pay differently
+    # only some states may follow, or they pay differently
+    if balls.succ.shape[1] > 1 or balls.r_next.shape[0] > 0:
         gather(balls, h, pair, m, succ, V, sign)
         W = balls.gathered
         low, high = extremes(W, m, sign)
@@ -549,9 +543,8 @@ def reward_fields(rewards: RewardArrays, H: int, rows: int, pairs: int) -> dict[
         for sums in (rewards.x_sa, rewards.z_sa)
     )
     return {
-        "r_low": np.array(
-            np.broadcast_to(known, (r_rows, pairs)), order="C"
-        ),  # another order would be compiled anew
+        # another order would be compiled anew
+        "r_low": np.array(np.broadcast_to(known, (r_rows, pairs)), order="C"),
         "r_up": np.array(np.broadcast_to(known, (r_rows, pairs)), order="C"),
         "x_sa": x_sa,
         "z_sa": z_sa,

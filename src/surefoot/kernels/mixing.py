@@ -18,12 +18,10 @@ class Rule(NamedTuple):
     floor: float  # -inf: everything is certified, and the optimistic policy is played
     mixes: bool  # False: the first certified candidate is played as it is
     by_coin: bool  # the neighbours are mixed by a coin for the whole episode, not at one step
-    max_loss: float = (
-        -1.0
-    )  # of a relative floor: which share of the baseline's value may be lost; negative: none
-    offset: float = (
-        0.0  # the user's zero, in units of return: shares are of values in the user's units
-    )
+    # of a relative floor: which share of the baseline's value may be lost; negative: none
+    max_loss: float = -1.0
+    # the user's zero, in units of return: shares are of values in the user's units
+    offset: float = 0.0
     amount: float = 0.0  # of a relative floor: how much may be lost beside that share
 
 

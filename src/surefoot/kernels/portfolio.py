@@ -17,9 +17,8 @@ from surefoot.kernels.jit import compiled
 
 MEANS = 256  # the fixed means are sin^2(pi i / 512), i = 1..255
 NOTHING = -(2.0**60)  # stands for log 0: any number that is low enough
-SLACK = (
-    2.0**-45
-)  # of everything summed: more than the rounding errors of logarithms, exponentials and sums
+# of everything summed: more than the rounding errors of logarithms, exponentials and sums
+SLACK = 2.0**-45
 STEPS = 12  # of Newton's method: it stops much earlier
 
 

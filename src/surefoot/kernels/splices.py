@@ -27,9 +27,8 @@ class Splices(NamedTuple):
 
     h0: Ints  # (C,)
     pi_b: Floats  # (H, S, A)
-    explorer: (
-        Floats  # (H, S, A): a policy in place of the optimistic one; of size 0: the optimistic one
-    )
+    # (H, S, A): a policy in place of the optimistic one; of size 0: the optimistic one
+    explorer: Floats
     pi_bar: Ints  # (H, S) the optimistic action
     V_up: Floats  # (H+1, C, S)
     V_low: Floats  # (H+1, C, S)
@@ -197,9 +196,8 @@ def bound_states(
             policy_moved |= moved
             changed[h, 0] |= values
         for c in range(1, C):
-            if (
-                h0[c] == h + 1
-            ):  # it leaves pi_b right after this row, so its next values are pi_bar's
+            # it leaves pi_b right after this row, so its next values are pi_bar's
+            if h0[c] == h + 1:
                 changed[h, c] |= read_policy(
                     Q_up, Q_low, pi_b[h], s, end, evidence.margin, V_up[h, c], V_low[h, c]
                 )

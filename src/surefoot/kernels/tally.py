@@ -20,9 +20,11 @@ class Tally(NamedTuple):
 
     totals: Ints  # (TOTALS,)
     by_h: Ints  # (H+1,) episodes per h
-    # (2,) the smallest value, and the smallest of what is compared with the floor (of budgets:
-    # minus cost)
-    smallest: Floats
+    smallest: (
+        # (2,) the smallest value, and the smallest of what is compared with the floor (of budgets:
+        # minus cost)
+        Floats
+    )
     # (2,) the sum so far of what was above the floor minus what was below it, and its smallest
     # value
     surplus: Floats
@@ -102,9 +104,8 @@ def add_block(
     tally.by_h[h] += episodes
     tally.smallest[0] = min(tally.smallest[0], value)
     tally.smallest[1] = min(tally.smallest[1], kept)
-    tally.surplus[1] = min(
-        tally.surplus[1], tally.surplus[0] + (kept - floor)
-    )  # linear within a block
+    # linear within a block
+    tally.surplus[1] = min(tally.surplus[1], tally.surplus[0] + (kept - floor))
     tally.surplus[0] += episodes * (kept - floor)
     tally.surplus[1] = min(tally.surplus[1], tally.surplus[0])
     while left > 0:

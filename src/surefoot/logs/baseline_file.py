@@ -236,9 +236,8 @@ def learn_baseline(
     if method not in METHODS:
         raise InvalidSetting(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
     chosen = METHODS[method]
-    counts = all_counts(
-        log, problem
-    )  # steps that are not alike are refused, whatever the method makes of them
+    # steps that are not alike are refused, whatever the method makes of them
+    counts = all_counts(log, problem)
     return chosen.learn(log.fold_counts if chosen.by_folds else counts, problem, delta)
 
 

@@ -40,13 +40,8 @@ ENDINGS = {  # of each format; a text may be compressed
     "csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
     "json": (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz"),
 }
-DELIMITERS = {
-    ",": ",",
-    ";": ";",
-    "|": "|",
-    "\t": "\t",
-    "tab": "\t",
-}  # what may be declared, and what it means
+# what may be declared, and what it means
+DELIMITERS = {",": ",", ";": ";", "|": "|", "\t": "\t", "tab": "\t"}
 MEMORY = "256MB"
 # bytes of CSV at a time: with DuckDB's default of 32 MB, small limits of memory are exceeded
 BUFFER = 8_000_000
@@ -179,9 +174,8 @@ class Raw(NamedTuple):
     """
 
     rows: int
-    kinds: Mapping[
-        str, str
-    ]  # DuckDB's type of each wanted column that is there; VARCHAR of all that is text
+    # DuckDB's type of each wanted column that is there; VARCHAR of all that is text
+    kinds: Mapping[str, str]
     torn: int  # how many rows have not the fields of the header
     first_torn: tuple[tuple[int, Torn], ...]  # each with its file
 
@@ -479,12 +473,10 @@ def connected(memory: str, spill: str) -> Iterator["duckdb.DuckDBPyConnection"]:
                 f"memory is {memory!r}, expected a size such as '512MB' or '4GB'."
             ) from None
         con.execute(f"SET temp_directory = {quote_text(spill)}")
-        con.execute(
-            "SET perfect_ht_threshold = 18"
-        )  # bits of keys: small tables are filled by index, not by hash
-        con.execute(
-            "SET enable_progress_bar = false"
-        )  # a progress bar would mix with the output of a command
+        # bits of keys: small tables are filled by index, not by hash
+        con.execute("SET perfect_ht_threshold = 18")
+        # a progress bar would mix with the output of a command
+        con.execute("SET enable_progress_bar = false")
         yield con
 
 

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from surefoot.logs.log_counts import LogCounts
 
 NAMED = 3  # episodes with an error that a finding names
-# in SQL: sums may overflow, or are no numbers
-NO_AMOUNT = f"(NOT isfinite(reward) OR abs(reward) > {LARGEST_NUMBER!r})"
+NO_AMOUNT = (
+    # in SQL: sums may overflow, or are no numbers
+    f"(NOT isfinite(reward) OR abs(reward) > {LARGEST_NUMBER!r})"
+)
 ASKED = 30  # so many are asked for: one episode may have errors in several rows
 
 # Certificates presume a log from which no episode was left out because of how it went.
@@ -94,9 +96,8 @@ class Finding:
     text: str
     episodes: tuple[int | str, ...] = ()  # some of those concerned
     count: int = 0  # how many rows or episodes are concerned
-    rows: tuple[
-        int | str, ...
-    ] = ()  # the first of them, counted from 1 below a header; of several files with names
+    # the first of them, counted from 1 below a header; of several files with names
+    rows: tuple[int | str, ...] = ()
 
 
 @dataclass(frozen=True)

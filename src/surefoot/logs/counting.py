@@ -217,9 +217,8 @@ class Files:
     """A log in files, read by DuckDB."""
 
     log: OpenLog
-    ends: Mapping[
-        str, tuple[int, int]
-    ]  # lowest and highest id; also state, action, next_state if they are integers
+    # lowest and highest id; also state, action, next_state if they are integers
+    ends: Mapping[str, tuple[int, int]]
 
     @property
     def where(self) -> str:
@@ -290,10 +289,8 @@ class Files:
             every = f"SELECT sum(hash(range)) FROM range({low}, {high + 1})"
             if self.log.row(f"SELECT (SELECT sum(hash(id)) {first}) = ({every})")[0]:
                 return True
-        for name in (
-            "id",
-            "episode",
-        ):  # numbers first: if they differ, so do the texts they stand for
+        # numbers first: if they differ, so do the texts they stand for
+        for name in ("id", "episode"):
             (distinct,) = self.log.row(f"SELECT count(*) FROM (SELECT DISTINCT {name} {first})")
             if distinct == started:
                 return True
@@ -421,9 +418,8 @@ def assemble(
     seen = table if paid is None else paid
     largest = np.abs([seen["low"], seen["high"]])
     if not (largest <= LARGEST_NUMBER).all():
-        raise InvalidLog(
-            source.complaint(None)
-        )  # the glance misses NaN: the extremes stored in Parquet leave it out
+        # the glance misses NaN: the extremes stored in Parquet leave it out
+        raise InvalidLog(source.complaint(None))
     H, ended, h = (
         glance.H,
         np.asarray(table["terminated"]),
@@ -496,9 +492,8 @@ def _absorbed(
     """Lead each terminated transition to the absorbing state, and add the steps that episodes
     spend there.
     """
-    steps = (
-        np.flatnonzero(np.cumsum(ended_at)[:-1]) + 1
-    )  # those at which some episode is in the absorbing state
+    # those at which some episode is in the absorbing state
+    steps = np.flatnonzero(np.cumsum(ended_at)[:-1]) + 1
     there, paid = np.full(len(steps), absorbing_state), np.full(len(steps), after_end)
     return Transitions(
         h=np.concatenate([rows.h, steps]),
@@ -563,9 +558,8 @@ def _sums(source: Source, glance: Glance, seed: int, codebook: Codebook, of: Log
         table = np.zeros((of.H, of.occurring, of.A), dtype=np.int64)
         np.add.at(table, places, np.asarray(found[name]).astype(np.int64))
         tables.append(table)
-    if (
-        of.absorbing_state is not None
-    ):  # the known reward of the absorbing state is summed as agents sum it
+    # the known reward of the absorbing state is summed as agents sum it
+    if of.absorbing_state is not None:
         S, zero = of.occurring, int(np.floor(of.zero_reward * REWARD_UNITS))
         there = (of.place // S) % (S * of.A) == of.absorbing_state * of.A
         paid = zero, zero, 0, between(zero), between(zero)

@@ -51,12 +51,8 @@ def is_flag(column: str) -> str:
     return f"({is_truth(column)} OR {is_whole(column)})"
 
 
-READS = {
-    "step": is_whole,
-    "reward": is_number,
-    "terminated": is_flag,
-    "truncated": is_flag,
-}  # what can be read
+# what can be read
+READS = {"step": is_whole, "reward": is_number, "terminated": is_flag, "truncated": is_flag}
 EXPECTED = {
     "step": "a whole number",
     "reward": "a number such as 1250.75",
@@ -73,15 +69,12 @@ class Written(NamedTuple):
     log: OpenLog
     files: Files
     raw: Raw
-    kinds: Mapping[
-        str, str
-    ]  # of each label: "whole", "truth", "number" (not all of them are whole), or "text"
-    mixed: (
-        bool  # are states whole numbers in one of state and next_state, and not all in the other?
-    )
-    unlike: Mapping[
-        str, bool
-    ]  # is there no value in the whole column that can be read as it should?
+    # of each label: "whole", "truth", "number" (not all of them are whole), or "text"
+    kinds: Mapping[str, str]
+    # are states whole numbers in one of state and next_state, and not all in the other?
+    mixed: bool
+    # is there no value in the whole column that can be read as it should?
+    unlike: Mapping[str, bool]
 
 
 class Asked(NamedTuple):

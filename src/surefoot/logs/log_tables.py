@@ -130,13 +130,11 @@ class LogTables(FrozenRecord):
         """
         found = self._counts(self.n, "x_sa", "z_sa")
         if self.unseen_state is not None:
-            found.steps = StepCounts.of_rows(
-                found.entries, found.n_sa, found.x_sa
-            )  # as they were seen
+            # as they were seen
+            found.steps = StepCounts.of_rows(found.entries, found.n_sa, found.x_sa)
             place, state, _ = found.entries
-            first = (place // self.A) % self.S < len(
-                self.codebook.states
-            )  # an absorbing state leads nowhere else
+            # an absorbing state leads nowhere else
+            first = (place // self.A) % self.S < len(self.codebook.states)
             once = first.astype(np.int64)
             found.transitions.add_entries(Entries(place, state, -once))
             found.transitions.add_entries(
@@ -175,9 +173,8 @@ class LogTables(FrozenRecord):
             n_start[self.unseen_state] += first.sum()
         seen = none_yet((self.H, self.S, self.A))
         seen.add_entries(Entries(*np.divmod(self.keys(self.place), self.S), n))
-        episodes = (
-            self.episodes if n is self.n else int(n.sum())
-        )  # in folds, each episode is counted at one step
+        # in folds, each episode is counted at one step
+        episodes = self.episodes if n is self.n else int(n.sum())
         counts = Counts(
             seen,
             self.H,
@@ -229,9 +226,8 @@ class LogTables(FrozenRecord):
     def _sums(self, n: Ints, name: str) -> Ints:
         if self.sums is not None:
             return np.asarray(getattr(self.sums, name))
-        whole = np.floor(self.units.of_a_step(self.low) * REWARD_UNITS).astype(
-            np.int64
-        )  # as agents sum rewards
+        # as agents sum rewards
+        whole = np.floor(self.units.of_a_step(self.low) * REWARD_UNITS).astype(np.int64)
         return np.asarray(self._by_pair(n * (between(whole) if name.startswith("z") else whole)))
 
     @cached_property

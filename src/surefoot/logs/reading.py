@@ -49,11 +49,8 @@ WHOLE = (
 )
 TEXT = ("VARCHAR", "UUID", "ENUM")
 NUMBERS = (*WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
-TEXT_KINDS = (
-    ("BIGINT", is_whole),
-    ("BOOLEAN", is_truth),
-    ("DOUBLE", is_number),
-)  # of text, in this order
+# of text, in this order
+TEXT_KINDS = (("BIGINT", is_whole), ("BOOLEAN", is_truth), ("DOUBLE", is_number))
 LABELS = ("episode", "state", "action", "next_state")
 
 

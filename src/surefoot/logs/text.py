@@ -110,12 +110,8 @@ def _records(
     d = re.escape(delimiter)
     field = f'(?:"(?:[^"\0]|"")*+"|[^{d}"\r\n\0]*+)'
     form = re.compile(f"{field}(?:{d}{field})*+")
-    line, parts, length, is_open = (
-        1,
-        list[str](),
-        0,
-        False,
-    )  # within quotes a newline ends no record
+    # within quotes a newline ends no record
+    line, parts, length, is_open = 1, list[str](), 0, False
     for texts, is_plain in _lines(file, newline):
         for text in texts:
             if is_plain and not is_open:

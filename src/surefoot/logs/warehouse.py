@@ -30,12 +30,8 @@ if TYPE_CHECKING:
     from ibis.backends import BaseBackend  # type: ignore[import-untyped]
     from ibis.expr.types import Column, Table  # type: ignore[import-untyped]
 
-NEEDED = (
-    "pandas",
-    "pyarrow",
-    "pyarrow_hotfix",
-    "ibis",
-)  # ibis needs the others to run anything, and says so late
+# ibis needs the others to run anything, and says so late
+NEEDED = ("pandas", "pyarrow", "pyarrow_hotfix", "ibis")
 HEXADECIMAL = "0123456789abcdef"
 
 
@@ -390,9 +386,8 @@ class Warehouse:
         for name in tests:
             n, some = int(found[f"n_{name}"][0]), found[f"some_{name}"][0]
             if n:
-                known = isinstance(
-                    some, str | int | np.integer
-                )  # unknown where the id itself is missing
+                # unknown where the id itself is missing
+                known = isinstance(some, str | int | np.integer)
                 yield name, n, f" (such as in episode {some})" if known else ""
 
 

@@ -74,8 +74,7 @@ def hand_over(
     begin = Counts.zeros(problem) if counts is None else counts.copy()
     if problem.unknown_rows is None:
         begin.drop_rewards()  # otherwise each added episode would need rewards that nothing reads
-    begin.s1 = (
-        problem.s1 if problem.one_start else None
-    )  # where all episodes of the log began proves nothing
+    # where all episodes of the log began proves nothing
+    begin.s1 = problem.s1 if problem.one_start else None
     agent.check_counts(begin)
     return HandOver(agent, begin)

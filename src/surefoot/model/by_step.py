@@ -28,9 +28,8 @@ class StepCounts:
 
     __slots__ = ("looked_at", "n_next", "n_visits", "shape", "x_paid")
     shape: tuple[int, int, int]  # H, S*A, S
-    n_next: dict[
-        int, int
-    ]  # how often each next state followed each pair at each step; what was not seen is left out
+    # how often each next state followed each pair at each step; what was not seen is left out
+    n_next: dict[int, int]
     n_visits: Ints  # (H, S*A)
     x_paid: Ints | None  # (H, S*A) sums of rewards, in units of 2^-20; None where rewards are known
     looked_at: int  # how many visits there were when the steps were last compared, and seemed alike

@@ -126,9 +126,8 @@ def added(entries: Entries, S: int) -> Entries:
     """The same counts in order, with those of the same transition added up, and without zeros."""
     place, state, n = (np.asarray(x) for x in entries)
     keys = place * S + state
-    order = np.argsort(
-        keys, kind="stable"
-    )  # quick where parts are in order, as they are here, one after the other
+    # quick where parts are in order, as they are here, one after the other
+    order = np.argsort(keys, kind="stable")
     keys = keys[order]
     new = np.diff(keys, prepend=-1) != 0
     total, keys = np.zeros(np.count_nonzero(new), dtype=n.dtype), keys[new]

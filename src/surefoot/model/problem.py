@@ -94,9 +94,8 @@ class Problem(FrozenRecord):
     r_next_rows: Floats | None  # (H or 1, S*A, S), rescaled
     unknown_rows: Bools | None  # (H or 1, S*A)
     support_rows: Bools | None  # (H or 1, S*A, S)
-    mask_lists: (
-        Successors | None
-    )  # instead of support_rows, of a sparse mask; an empty list allows all next states
+    # instead of support_rows, of a sparse mask; an empty list allows all next states
+    mask_lists: Successors | None
     paid_lists: PaidLists | None  # instead of r_next_rows, of a sparse r_next
     ended_state: int | None  # as given; `absorbing_state` also finds it
     unseen_state: int | None
@@ -170,9 +169,8 @@ class Problem(FrozenRecord):
             )
         stationary = require_bool("stationary", stationary)
         if stationary:
-            lists = (
-                None if mask_lists is None else mask_lists.first[:: S * A][:-1]
-            )  # one number for each step
+            # one number for each step
+            lists = None if mask_lists is None else mask_lists.first[:: S * A][:-1]
             for name, mask in (
                 ("support", support_mask),
                 ("support", lists),

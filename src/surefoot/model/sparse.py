@@ -23,9 +23,8 @@ from surefoot.base.validation import (
 from surefoot.errors import InvalidModel, SurefootError
 from surefoot.model.successors import Successors, list_of, offsets
 
-SMALL = (
-    2**24
-)  # numbers of a dense table that is still made of a sparse one, where somebody reads it
+# numbers of a dense table that is still made of a sparse one, where somebody reads it
+SMALL = 2**24
 TABLES = 12  # arrays (H, S, A) that a plan and its values need at once, at least
 
 
@@ -157,9 +156,8 @@ def _entries(
     """Return how many entries each row has, their columns in ascending order, and their numbers."""
     if matrix.dtype.kind not in "fiub":
         raise InvalidModel(f"{name} has dtype {matrix.dtype}, expected real numbers.")
-    rows = matrix.astype(np.float64).tocsr(
-        copy=True
-    )  # first floats: entries of the same place are added up in them
+    # first floats: entries of the same place are added up in them
+    rows = matrix.astype(np.float64).tocsr(copy=True)
     bad = np.flatnonzero(~np.isfinite(rows.data))
     if bad.size:
         place = _place(name, rows, int(bad[0]), A)

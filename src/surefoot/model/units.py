@@ -158,9 +158,8 @@ def require_units(units: object) -> Units:
 def units_for(given: object, H: int, by_user: bool) -> Units:
     """Return the user's units for episodes of H steps; of a table in them, all steps pay."""
     units = require_units(given)
-    if units.steps not in (
-        (0, H) if by_user else (0, H, H - 1)
-    ):  # one less where a common start was added
+    # one less where a common start was added
+    if units.steps not in ((0, H) if by_user else (0, H, H - 1)):
         raise InvalidModel(
             f"units are for {units.steps} steps, but the problem has {H}. Leave steps out."
         )

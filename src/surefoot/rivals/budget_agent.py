@@ -37,9 +37,8 @@ class Switch(NamedTuple):
 
     explores: bool  # does the explorer play, and not the baseline?
     max_episodes: int | None  # None: the answer holds until something else changes
-    saved: (
-        float  # what past episodes are proved to have earned beyond the floor, in units of return
-    )
+    # what past episodes are proved to have earned beyond the floor, in units of return
+    saved: float
 
 
 def switch(account: Ints, L: float, v_b: float, floor: float) -> Switch:
@@ -221,9 +220,8 @@ class BudgetAgent(FloorAgent):
 
     floor_scope = "the sum of all episodes so far"
     in_sum = True
-    spliced = (
-        False  # the kernels only bound the explorer's policy and the baseline; the switch decides
-    )
+    # the kernels only bound the explorer's policy and the baseline; the switch decides
+    spliced = False
     mixes = False
 
     _: KW_ONLY

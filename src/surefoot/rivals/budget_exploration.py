@@ -39,9 +39,8 @@ class BudgetExploration(BudgetAgent):
     name = "Budget-Exploration"
 
     _: KW_ONLY
-    learner: Agent | None = (
-        None  # the agent inside; the field's name is part of an account's fingerprint
-    )
+    # the agent inside; the field's name is part of an account's fingerprint
+    learner: Agent | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

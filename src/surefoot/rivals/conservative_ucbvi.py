@@ -43,9 +43,8 @@ class ConservativeUCBVI(BudgetAgent):
 
     _: KW_ONLY
     episodes: int | None = None
-    learner: UCBVI | BPIUCBVI | None = (
-        None  # the agent inside; the field's name is part of an account's fingerprint
-    )
+    # the agent inside; the field's name is part of an account's fingerprint
+    learner: UCBVI | BPIUCBVI | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -40,9 +40,8 @@ def dope(
     l, u = np.maximum(model.P_hat - b, 0.0), np.minimum(model.P_hat + b, 1.0)  # noqa: E741
     b_bar = b.sum(axis=-1)
     c_bar = c + across * b_bar  # pessimistic
-    r_bar = (
-        r + (H / kappa) * across * b_bar
-    )  # optimistic, and more so the less slack the baseline leaves
+    # optimistic, and more so the less slack the baseline leaves
+    r_bar = r + (H / kappa) * across * b_bar
 
     more = slack(c_bar)
 

@@ -37,9 +37,8 @@ def optpess_lp(
     assert start is not None
     D = from_centre * b.sum(axis=-1)  # S H beta, with the printed box
     c_bar = c + D  # pessimistic
-    r_bar = (
-        r + (1.0 + 4.0 * H / kappa) * D
-    )  # optimistic: alpha_r beta = (S H + 4 H S H/(C - C_b)) beta
+    # optimistic: alpha_r beta = (S H + 4 H S H/(C - C_b)) beta
+    r_bar = r + (1.0 + 4.0 * H / kappa) * D
     more = slack(c_bar)
 
     def prove(pi: Floats) -> float:

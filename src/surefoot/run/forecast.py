@@ -46,16 +46,8 @@ ENOUGH = 50  # returns seen, from which it is taken instead
 # gain some 5 nats, with twice as much variance as drift, has done so after 0.83 of that time in the
 # median. Measured in 12 worlds: 0.7 to 1.
 EARLY = 0.85
-MARGINS = (
-    0.25,
-    0.35,
-    0.5,
-    0.7,
-    1.0,
-    1.4,
-    2.0,
-    3.0,
-)  # floors to forecast for, in margins of the present one
+# floors to forecast for, in margins of the present one
+MARGINS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0)
 DELTAS = (0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6)
 PAPERS_BOUNDS = "the paper's bounds"
 
@@ -67,9 +59,8 @@ class Outlook:
     bounds: str
     first_mixture: int | None
     first_optimistic: int | None
-    holds_back: tuple[
-        Binding, ...
-    ]  # the pairs that keep the baseline's certified value low before the first mixture
+    # the pairs that keep the baseline's certified value low before the first mixture
+    holds_back: tuple[Binding, ...]
 
 
 @dataclass(frozen=True)
@@ -89,9 +80,8 @@ class Forecast:
     unit: str  # what the units of these three are called
     outlooks: tuple[Outlook, ...]
     lemma: float
-    covered: (
-        bool  # is this the paper's setting, so that its bounds and its lemma say anything at all?
-    )
+    # is this the paper's setting, so that its bounds and its lemma say anything at all?
+    covered: bool
 
     def __str__(self) -> str:
         lines = [
@@ -459,9 +449,8 @@ def _expected_entries(world: TabularMDP, d: Floats, rows: int) -> Entries:
     so many rows.
     """
     pairs, parts = world.S * world.A, []
-    if (
-        rows == 1 and world.problem.stationary
-    ):  # the same successors at every step: their visits are added up before
+    # the same successors at every step: their visits are added up before
+    if rows == 1 and world.problem.stationary:
         d = d.sum(axis=0, keepdims=True)
     for h, visits in enumerate(d.reshape(len(d), -1)):
         pair, state, p = world.entries(h) if world.sparse else table_entries(world.P[h])
@@ -570,9 +559,8 @@ def _typical_returns(agent: FloorAgent, world: TabularMDP, counts: Counts | None
         return np.asarray(counts.return_weights / counts.spread_episodes)
     played = Counts.zeros(agent.problem, agent.pooled)
     draw_baseline(world, agent, played, SAMPLE, np.random.default_rng(0))
-    played.return_weights[OUTSIDE] = (
-        0  # of a range that the user declares, and that is false in this world
-    )
+    # of a range that the user declares, and that is false in this world
+    played.return_weights[OUTSIDE] = 0
     return np.asarray(played.return_weights / max(played.spread_episodes, 1))
 
 

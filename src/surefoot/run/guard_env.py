@@ -53,9 +53,8 @@ class GuardedRun:
     alarm: str
     interrupted: bool
     seconds: float
-    alarm_after: int | None = (
-        None  # the episodes up to the one after which a watchdog raised the alarm
-    )
+    # the episodes up to the one after which a watchdog raised the alarm
+    alarm_after: int | None = None
 
     @property
     def plan(self) -> GuardPlan:
@@ -382,9 +381,8 @@ class RunFile:
             if self.path is None
             else Journal(self.path.with_name(f"{self.path.name}.journal"), run)
         )
-        self._told: dict[
-            int, Told
-        ] = {}  # what the journal tells of episodes that are not in the file
+        # what the journal tells of episodes that are not in the file
+        self._told: dict[int, Told] = {}
         self.ledger: GuardLedger | None = None  # the one that is written
         self._remembered: Remembered | None = None  # the one that the file speaks of
 

@@ -194,9 +194,8 @@ class EnvironmentMap:
         if self.start is not None:
             learner.act(self.start)
             learner.observe(first)
-        elif (
-            self.problem.one_start and first != self.problem.s1
-        ):  # else the first act says where it starts
+        # else the first act says where it starts
+        elif self.problem.one_start and first != self.problem.s1:
             raise InvalidEpisode(
                 f"The environment started in state {names.state(first)}, the problem says s1 = "
                 f"{names.state(self.problem.s1)}. Several first states need a common start: make "
@@ -303,9 +302,8 @@ def _play(
 ) -> Run:
     """Play, enter and save episode after episode, and close the account."""
     problem, values = where.problem, ExactValues(setup)
-    raised: list[
-        Alarm | Contradiction
-    ] = []  # in the episode that is being entered: told once it is
+    # in the episode that is being entered: told once it is
+    raised: list[Alarm | Contradiction] = []
 
     def tell(alarm: Alarm | Contradiction) -> None:
         if state.complete:
@@ -348,9 +346,8 @@ def _play(
             learner.ledger.close(state.counts.episodes)
     finally:
         learner.rewind()
-        state.counts.playing = (
-            False  # whoever goes on plays this very episode again, from the same seeds
-        )
+        # whoever goes on plays this very episode again, from the same seeds
+        state.counts.playing = False
         file.save(state)
     return run_from(
         setup,

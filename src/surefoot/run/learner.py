@@ -114,9 +114,8 @@ class Learner:
             )
         self.absorbing_state: int | None = problem.absorbing_state if given is None else given
         self.after_end = paid_after_end(problem, self.absorbing_state, after_end)
-        self._ends_only = given is not None and not problem.never_left(
-            given
-        )  # may be left, for all that is known
+        # may be left, for all that is known
+        self._ends_only = given is not None and not problem.never_left(given)
         self.ledger = ledger
         self.watch = None if watchdog is None else begin_watch(watchdog, agent)
         if premises is not None and not isinstance(premises, Premises):
@@ -142,17 +141,14 @@ class Learner:
         self._pi: Floats | None = None
         self._computed_from: Counts | None = None  # the counts that the plan was computed from
         self._in_force: PlanInForce | None = None
-        self._policies: list[
-            tuple[Floats, Floats]
-        ] = []  # of the plan in force, and as they were checked
+        # of the plan in force, and as they were checked
+        self._policies: list[tuple[Floats, Floats]] = []
         self._stream = stream_of(self.counts, self.seed)
         self._over = False
-        self._unlike_table = (
-            0  # rewards observed in this episode that were not those that the problem knows
-        )
-        self._beyond_table: float | None = (
-            0.0  # what they are more in all, rescaled; None: some were not told
-        )
+        # rewards observed in this episode that were not those that the problem knows
+        self._unlike_table = 0
+        # what they are more in all, rescaled; None: some were not told
+        self._beyond_table: float | None = 0.0
         self._lock = threading.RLock()
         self._mark = Mark(self.counts, self._lock)
 
@@ -215,9 +211,8 @@ class Learner:
                 "taken them over. Give each learner counts of its own. Nothing was played."
             )
         self._mark.require_none()
-        with_range(
-            self.counts.ranges, Range(self.source, self.episodes, self.episodes)
-        )  # refused before it is played
+        # refused before it is played
+        with_range(self.counts.ranges, Range(self.source, self.episodes, self.episodes))
         self._stream.begin(self.episodes)
         self.plan = self._frozen_plan() if self.counts.alarm else self._next_plan()
         if self.ledger is not None:
@@ -245,9 +240,8 @@ class Learner:
 
     def _plan_from(self, counts: Counts, rng: np.random.Generator) -> Plan:
         """Return the agent's plan from these counts, of which no policy was checked yet."""
-        self.plan = (
-            None  # first: wherever planning is interrupted, the last plan is not taken for this one
-        )
+        # first: wherever planning is interrupted, the last plan is not taken for this one
+        self.plan = None
         self._policies, self._computed_from, self._in_force = [], self.counts.planned, None
         return self._agent.next_plan(counts, rng)
 

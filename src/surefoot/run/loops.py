@@ -65,9 +65,8 @@ class RunContext:
         assert setup.world is not None
         mine = setup.agent.starting_counts(counts, setup.episodes)
         _hold_world(setup, mine)
-        with_range(
-            mine.ranges, _range(setup, seed, mine.episodes, setup.episodes)
-        )  # refused now, not at the end
+        # refused now, not at the end
+        with_range(mine.ranges, _range(setup, seed, mine.episodes, setup.episodes))
         rng = np.random.default_rng(_stream(seed, mine.episodes))
         return cls(
             setup,
@@ -100,9 +99,8 @@ class RunContext:
         return self.setup.agent.next_plan(self.counts, np.random.default_rng(0))
 
 
-Loop = Callable[
-    [RunContext], Iterator[int]
-]  # yields how many episodes were played, after some of them
+# yields how many episodes were played, after some of them
+Loop = Callable[[RunContext], Iterator[int]]
 
 
 def _hold_world(setup: RunSetup, counts: Counts) -> None:

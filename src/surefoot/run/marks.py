@@ -13,9 +13,8 @@ import numpy as np
 from surefoot.errors import InvalidCounts, InvalidEpisode
 from surefoot.evidence.counts import Counts
 
-Seen = tuple[
-    float, ...
-]  # a first state; or an action, what it was paid, and the next state, as far as they are known
+# a first state; or an action, what it was paid, and the next state, as far as they are known
+Seen = tuple[float, ...]
 NOTHING: Seen = (math.nan,)  # nothing that is observed is equal to it
 
 
@@ -49,14 +48,12 @@ class Mark:
         """Mark these counts; no episode is under way."""
         self._counts, self._lock = counts, lock
         self._open = self._played = self._marked = self._several_starts = False
-        self._refused_at: int | None = (
-            None  # the step whose reward was refused: no other may be given in its place
-        )
+        # the step whose reward was refused: no other may be given in its place
+        self._refused_at: int | None = None
         self._before: list[Seen] = []  # what was seen of this very episode before it was rewound
         self._rewound = False  # was something of it seen, and is it still to be played again?
-        self._told: tuple[int, Seen] | None = (
-            None  # a step; its action, and the reward that was told first
-        )
+        # a step; its action, and the reward that was told first
+        self._told: tuple[int, Seen] | None = None
 
     def __enter__(self) -> None:
         self._lock.acquire()
@@ -155,10 +152,8 @@ class Mark:
             if self._refused_at is not None:
                 known = [*seen[: self._refused_at + 1], NOTHING]
             elif self._told is not None and self._told[0] + 1 == len(seen):
-                known = [
-                    *seen,
-                    self._told[1],
-                ]  # a reward that was told, with an outcome that was refused
+                # a reward that was told, with an outcome that was refused
+                known = [*seen, self._told[1]]
             self._before = max(self._before, known, key=len)
             self._rewound |= self._several_starts or len(known) > 1
             self._take_off()

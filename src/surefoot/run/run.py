@@ -103,9 +103,8 @@ class Run(FrozenRecord):
     episodes: int
     seed: object
     floor: float | None
-    optimum: (
-        float | None
-    )  # V*, where the true model is known; with a budget of cost, the best within it
+    # V*, where the true model is known; with a budget of cost, the best within it
+    optimum: float | None
     baseline: float | None  # V^{pi_b}, where the agent has a baseline
     violations: int | None  # episodes with value < floor - 1e-12 (of values rescaled to 0..H)
     regret: float | None  # sum over episodes of optimum - V^{pi_k}
@@ -118,30 +117,25 @@ class Run(FrozenRecord):
     counts: Counts  # the agent's state after the last episode
     seconds: float
     interrupted: bool  # stopped by Ctrl-C: `episodes` is what was played
-    mean_return: float | None = (
-        None  # mean observed return, where episodes were played in a live environment
-    )
+    # mean observed return, where episodes were played in a live environment
+    mean_return: float | None = None
     units: Units = Units()  # noqa: RUF009  (frozen) those of the rewards
     # The smallest, over k, of the sum of V^{pi_j} - floor over j <= k. Where warm counts brought an
     # account along, its episodes count as what was proved of them.
     min_cumulative: float | None = None
     knows_baseline_value: bool = False  # was the agent given the baseline's value?
     in_sum: bool = False  # does it keep the sum of all episodes above the floor, and not each?
-    budget: float | None = (
-        None  # of an agent that keeps costs, not returns: then violations are of this budget
-    )
+    # of an agent that keeps costs, not returns: then violations are of this budget
+    budget: float | None = None
     baseline_cost: float | None = None
     max_cost: float | None = None  # the largest exact cost of a policy played
     trace: Trace | None = None  # where checkpoints were asked for
-    alarm: Alarm | Contradiction | None = (
-        None  # why an alarm was raised: the baseline alone was played from then on
-    )
-    relative_floor: BaselineFloor | None = (
-        None  # where the floor is measured from a value that nobody knows
-    )
-    history: History | None = (
-        None  # what was observed, where episodes were played in a live environment
-    )
+    # why an alarm was raised: the baseline alone was played from then on
+    alarm: Alarm | Contradiction | None = None
+    # where the floor is measured from a value that nobody knows
+    relative_floor: BaselineFloor | None = None
+    # what was observed, where episodes were played in a live environment
+    history: History | None = None
 
     @property
     def off_baseline(self) -> int | None:

@@ -26,13 +26,8 @@ from surefoot.evidence.fitting import check_counts
 from surefoot.run.kept_ledger import Remembered, ledger_arrays, remembered
 
 SAVE_SECONDS = 30.0
-CURVE = (
-    "bin_sum",
-    "bin_min",
-    "bin_below",
-    "bin_source",
-    "bin_h",
-)  # of these, the bins that are in use
+# of these, the bins that are in use
+CURVE = ("bin_sum", "bin_min", "bin_below", "bin_source", "bin_h")
 TALLY = ("totals", "by_h", "smallest", "surplus", *CURVE)
 NEEDED = (
     *TALLY,

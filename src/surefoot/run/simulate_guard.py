@@ -134,9 +134,8 @@ class GuardRun:
     worst: float  # the lowest coin-averaged value
     played: dict[str, int]  # episodes of each policy
     adopted: dict[str, int | None]  # the first episode in which a candidate has all of the coin
-    withdrawn: dict[
-        str, tuple[int, int] | None
-    ]  # the episode in which it was withdrawn, and its own until then
+    # the episode in which it was withdrawn, and its own until then
+    withdrawn: dict[str, tuple[int, int] | None]
     changes: Ints  # (R,) the episodes at which shares of the coin changed
     shares: Floats  # (R, P) the shares from then on
     seconds: float = 0.0

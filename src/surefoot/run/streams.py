@@ -11,11 +11,8 @@ from surefoot.errors import InvalidCounts
 from surefoot.evidence.counts import Counts
 from surefoot.evidence.tables import STREAM
 
-PLANNING, COIN, FIRST_ACTION = (
-    0,
-    1,
-    2,
-)  # the step at which a number is drawn; the action of step h: FIRST_ACTION + h
+# the step at which a number is drawn; the action of step h: FIRST_ACTION + h
+PLANNING, COIN, FIRST_ACTION = 0, 1, 2
 
 
 class CounterStream:

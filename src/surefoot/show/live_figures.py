@@ -40,9 +40,8 @@ if TYPE_CHECKING:
 MOST_GROUPS = 60
 FEWEST = 20  # episodes of a group, where there are as many
 NORMAL = 1.96  # standard errors on either side: about 95 %
-RULE_OF_THREE = (
-    3.0  # what never happened in n episodes has a probability of at most 3/n, about 95 % sure
-)
+# what never happened in n episodes has a probability of at most 3/n, about 95 % sure
+RULE_OF_THREE = 3.0
 BASELINE_COLOUR, ALARM_COLOUR, LOWER_COLOUR = "#BBBBBB", COLOURS[1], COLOURS[2]
 SHARE_COLOURS = (BASELINE_COLOUR, COLOURS[3], COLOURS[4], COLOURS[5], COLOURS[2], COLOURS[0])
 HATCHES = ("", "///", "", "...", "\\\\\\", "xx")
@@ -80,9 +79,8 @@ class Sample(NamedTuple):
 
     def _gathered(self, gather: Callable[[np.ufunc, AnyArray], AnyArray]) -> "Sample":
         seen = self.n > 0
-        about = (
-            float(self.mean[seen].mean()) if seen.any() else 0.0
-        )  # so that no large numbers are subtracted
+        # so that no large numbers are subtracted
+        about = float(self.mean[seen].mean()) if seen.any() else 0.0
         apart = np.where(seen, self.mean - about, 0.0)
         n = gather(np.add, self.n)
         mean = gather(np.add, self.n * apart) / np.maximum(n, 1)
@@ -145,16 +143,14 @@ class Scene(NamedTuple):
     course: Course
     lower: list[Lower]
     levels: list[tuple[float | None, str, str]]  # value, name, style of a horizontal line
-    firsts: list[
-        tuple[int | None, str, str]
-    ]  # after so many episodes one of these was first: its name, its colour
+    # after so many episodes one of these was first: its name, its colour
+    firsts: list[tuple[int | None, str, str]]
     alarm: int | None  # after so many episodes
     notes: list[str]
     unit: str
     warnings: list[str]
-    relative: BaselineFloor | None = (
-        None  # a floor that is measured from a value of the baseline that nobody knows
-    )
+    # a floor that is measured from a value of the baseline that nobody knows
+    relative: BaselineFloor | None = None
 
 
 def plot_run(
@@ -263,9 +259,8 @@ def _draw_baseline(axes: "Axes", course: Course, scene: Scene) -> list[Floats]:
     label = f"baseline, mean of its\n{int(mean.n[-1]):,} episodes so far: {mean.mean[-1]:.4g}"
     axes.plot(x, mean.mean[played], color=GREY, ls="-.", lw=1.2, zorder=3, label=label)
     axes.fill_between(x, low, high, color=GREY, alpha=0.15, lw=0, zorder=2)
-    late = (
-        mean.n[played] >= FEWEST
-    )  # the band of the first few is wide, and need not be seen as a whole
+    # the band of the first few is wide, and need not be seen as a whole
+    late = mean.n[played] >= FEWEST
     reach = [mean.mean[played], low[late], high[late]]
     if scene.relative is not None:
         floor = np.array([scene.relative.below(float(value)) for value in mean.mean[played]])
@@ -283,9 +278,8 @@ def _draw_lower(axes: "Axes", line: Lower, i: int) -> Floats:
     """Draw lower values, solid where they are certified; return what must be seen of them."""
     colour = LOWER_COLOUR if i == 0 else SHARE_COLOURS[i % len(SHARE_COLOURS)]
     seen = np.where(line.certified, line.value, np.nan)
-    before = np.where(
-        line.certified & np.roll(line.certified, 1), np.nan, line.value
-    )  # up to where it is certified
+    # up to where it is certified
+    before = np.where(line.certified & np.roll(line.certified, 1), np.nan, line.value)
     name = f"{in_legend(line.name)}: " if line.name else ""
     if np.isfinite(seen).any():
         label = f"{name}certified lower value"

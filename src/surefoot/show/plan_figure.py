@@ -74,9 +74,8 @@ def plot_plan(
             f"The plan has a policy of shape {pi.shape}, which is not for {problem}. Give its "
             "agent."
         )
-    first = added_steps(
-        problem
-    )  # at a step that only draws the first state nobody decides anything
+    # at a step that only draws the first state nobody decides anything
+    first = added_steps(problem)
     pi = pi[first:]
     baseline = mine.pi_b[first:] if mine.plays_baseline else pi
     differs = 0.5 * np.abs(pi - baseline).sum(axis=-1)
@@ -132,9 +131,8 @@ def chosen_states(
     other = differs[:, states].max(axis=0, initial=0.0) > SAME
     most = np.lexsort((states, -often))[: MOST_ROWS // 2 if often.any() else 0]
     rank = np.where(np.isin(np.arange(len(states)), most), 0, np.where(other, 1, 2))
-    order = np.lexsort(
-        (states, -often, rank)
-    )  # the most visited, then those that differ, then the others
+    # the most visited, then those that differ, then the others
+    order = np.lexsort((states, -often, rank))
     shown, rest = order[:MOST_ROWS], order[MOST_ROWS:]
     if len(rest):
         share = (

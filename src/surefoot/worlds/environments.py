@@ -31,9 +31,8 @@ def make(env: EnvOrId) -> Env:
         )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", DeprecationWarning
-            )  # a version that is gone: the error says so
+            # a version that is gone: the error says so
+            warnings.simplefilter("ignore", DeprecationWarning)
             return gymnasium.make(env)
     except (gymnasium.error.Error, ModuleNotFoundError) as reason:
         raise InvalidModel(f"Gymnasium cannot make {env!r}: {reason}{_versions(env)}") from None

@@ -329,9 +329,8 @@ class TabularMDP(FrozenRecord):
         It is for bounds that need r(s, a), such as the paper's. That the means are known is then a
         premise of its own.
         """
-        mean = np.clip(
-            self.r_rows.reshape(-1, self.S, self.A), 0.0, 1.0
-        )  # rounding may put a mean of ones above 1
+        # rounding may put a mean of ones above 1
+        mean = np.clip(self.r_rows.reshape(-1, self.S, self.A), 0.0, 1.0)
         return _rebuilt(
             self._arguments() | {"r": self._short(mean), "r_next": None}, self.problem.names
         )

@@ -26,9 +26,8 @@ LIBRARIES = ("numpy", "numba", "highspy", "duckdb", "gymnasium")
 # Said, because the defaults are others.
 PRIOR = sf.KL(full_support=True)
 DEFAULTS: dict[str, Any] = {"bounds": PRIOR, "returns": None}  # of the StepMix family
-EVERY: dict[str, Any] = {
-    "replan": 0.0
-}  # a plan before every episode; others name a share, and play blocks
+# a plan before every episode; others name a share, and play blocks
+EVERY: dict[str, Any] = {"replan": 0.0}
 SHARE = 0.2  # of delta, for returns
 
 

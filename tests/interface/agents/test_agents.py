@@ -184,9 +184,8 @@ def test_without_data_safety_is_trust(make, paper_world):
     plan = agent.plan(sf.Counts.zeros(paper_world.problem))
     if agent.floor is None:
         assert (plan.source, plan.safety) == ("optimistic", "no floor")
-    elif (
-        type(agent) is sf.RewardFreeSafeRL
-    ):  # it mixes from the first episode on, by what it is given: no less trust
+    # it mixes from the first episode on, by what it is given: no less trust
+    elif type(agent) is sf.RewardFreeSafeRL:
         assert (plan.source, plan.h, plan.safety) == ("mixture", paper_world.H, "trusted")
         assert 0.0 < plan.rho < agent.kappa
     else:
@@ -203,9 +202,8 @@ def test_without_data_safety_is_trust(make, paper_world):
 def test_with_data_safety_is_certified(make, paper_world, counts_of):
     agent = make()
     plan = agent.plan(informed(paper_world, counts_of))
-    if (
-        type(agent) is sf.RewardFreeSafeRL
-    ):  # its mixtures rest on what it is given; the policy it ends with does not
+    # its mixtures rest on what it is given; the policy it ends with does not
+    if type(agent) is sf.RewardFreeSafeRL:
         assert (plan.source, plan.safety) == ("mixture", "trusted")
         plan = make(accuracy=1.0).plan(informed(paper_world, counts_of, 3 * 10**12))
     if agent.floor is not None:
@@ -319,9 +317,8 @@ def test_copies_are_as_frozen_as_the_original(make, paper_world, copied):
     could be changed.
     """
     used = make()
-    assert (
-        used.replan_share == copied(used).replan_share
-    )  # what was asked of it before is no obstacle
+    # what was asked of it before is no obstacle
+    assert used.replan_share == copied(used).replan_share
     for original in (
         used,
         copied(used),

@@ -309,9 +309,8 @@ def test_a_floor_above_the_baseline_is_said_by_who_knows_it(parts):
     assert str(run.promise).startswith("no promise: its premise is false")
     with pytest.warns(sf.FloorAboveBaseline, match="no policy reaches it"):
         sf.simulate(world, sf.StepMix.paper(world.problem, baseline, 2.0), 10, seed=0)
-    with pytest.warns(
-        sf.FloorAboveBaseline
-    ) as caught:  # the agent's own floor counts, whatever else is counted
+    # the agent's own floor counts, whatever else is counted
+    with pytest.warns(sf.FloorAboveBaseline) as caught:
         sf.simulate_many(
             world,
             sf.StepMix.paper(world.problem, baseline, value + 0.01),

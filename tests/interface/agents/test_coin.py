@@ -44,9 +44,8 @@ def test_the_same_number_and_generator_are_the_same_coin(kind):
         bool(coin().draw(np.random.Generator(kind(0)), episode=k).baseline) for k in range(200)
     ]
     assert again == sides[0] != sides[1]
-    assert all(
-        60 < sum(each) < 140 for each in sides
-    )  # 100 expected; 40 are more than 5 standard deviations
+    # 100 expected; 40 are more than 5 standard deviations
+    assert all(60 < sum(each) < 140 for each in sides)
 
 
 def test_the_coin_is_the_one_that_is_written_down():

@@ -386,9 +386,8 @@ def test_an_agent_that_lies_about_being_certified(world):
     assert len(below) == 3  # before, after 1, after 31 episodes
     assert all("is labelled certified, but its lower value is 0" in text for text in below)
     agent = Liar(world)
-    agent.lower = (
-        2.9  # above the floor, but no such policy exists in the world that the data come from
-    )
+    # above the floor, but no such policy exists in the world that the data come from
+    agent.lower = 2.9
     found = errors(sf.check_agent(agent))
     assert len(found) == 3
     assert all("certified to be worth 2.9, but is worth" in text for text in found)
@@ -399,9 +398,8 @@ def test_an_agent_that_lies_about_being_certified(world):
     assert not sf.check_agent(agent).ok
     agent.floor = None
     agent.lower, agent.upper = 0.5, 3.0
-    assert (
-        "is labelled certified" in errors(sf.check_agent(agent))[0]
-    )  # there is nothing to certify
+    # there is nothing to certify
+    assert "is labelled certified" in errors(sf.check_agent(agent))[0]
     agent.floor, agent.lower = 0.5, 0.5
     assert sf.check_agent(agent).ok  # control: true of these data, by luck
 

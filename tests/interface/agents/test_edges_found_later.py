@@ -61,9 +61,8 @@ def test_unclaimed_counts_certify_nothing_offline():
     by_hand = sf.Counts(seen.n_sas[0], H=4, played=seen.played[0], n_start=seen.n_start)
     with pytest.raises(sf.InvalidCounts, match=r"counts\.claimed_for\(problem\)"):
         sf.certify(BASELINE, by_hand, WORLD.problem, 0.05)
-    assert sf.certify(
-        BASELINE, by_hand.claimed_for(WORLD.problem), WORLD.problem, 0.05
-    ).certified  # control
+    # control
+    assert sf.certify(BASELINE, by_hand.claimed_for(WORLD.problem), WORLD.problem, 0.05).certified
 
 
 def test_no_view_of_a_log_makes_it_another_log():
@@ -214,18 +213,16 @@ def test_counts_without_first_visits_taken_off_do_not_meet_undeclared_states(tmp
         sf.robust_vi(by_hand, problem, 0.05)
     log.counts.save(tmp_path / "counts.npz")
     assert sf.robust_vi(sf.Counts.load(tmp_path / "counts.npz"), problem, 0.05).lower == 0.0
-    live = sf.Counts.zeros(
-        problem
-    )  # the same log, counted in a loop of one's own: 10 of 10 were false
+    # the same log, counted in a loop of one's own: 10 of 10 were false
+    live = sf.Counts.zeros(problem)
     for episode in episodes:
         live.add(episode)
     for method in (sf.robust_vi, sf.clone, sf.spibb):
         with pytest.raises(sf.InvalidCounts, match="are not taken off"):
             method(live, problem, 0.05)
     agent = sf.StepMix(problem, np.ones((2, problem.S, 1)), 0.1)
-    assert (
-        agent.plan(live).lower <= 1.0
-    )  # live episodes came after this list of states: the ordinary ball is theirs
+    # live episodes came after this list of states: the ordinary ball is theirs
+    assert agent.plan(live).lower <= 1.0
     with pytest.raises(sf.InvalidCounts, match="first_visits"):
         live.merge(log.counts)
 
@@ -266,10 +263,11 @@ def test_first_states_of_a_known_start_are_no_sample_of_an_unknown_one():
     with pytest.raises(sf.InvalidEpisode, match="start:"):
         seen.copy().add(sf.Episode.of(known, [0, 0, 0], [0, 0]))
     assert sf.StepMix(unknown, baseline, 0.5).plan(counts.forget_start()).lower < 1.5
+    # control
     assert (
         sf.StepMix(sf.Problem(np.array([[1.0], [0.5]]), s1=1, H=2), baseline, 0.5).plan(seen).lower
         >= 0.0
-    )  # control
+    )
 
 
 @pytest.mark.parametrize("reward", [float("nan"), np.float64("inf"), 99.0])
@@ -387,9 +385,8 @@ def test_the_certificate_of_one_shop_proves_nothing_in_another(tmp_path):
     agent = sf.StepMix(here, learnt.policy, 0.7, certificate=learnt.certificate)  # controls
     assert agent.plan(sf.Counts.zeros(here)).certified
     known = learnt.certificate
-    bare = sf.Certificate(
-        known.value, known.delta, known.fingerprint
-    )  # it does not say of which labels
+    # it does not say of which labels
+    bare = sf.Certificate(known.value, known.delta, known.fingerprint)
     assert (
         sf.StepMix(here, learnt.policy, 0.7, certificate=bare).plan(sf.Counts.zeros(here)).certified
     )
@@ -420,9 +417,8 @@ def test_a_bare_episode_whose_rewards_look_rescaled_is_refused():
     for x in paid:  # controls
         counts.add(sf.Episode([0, 0, 0], [0, 0], x))
     assert not agent.plan(counts).certified
-    counts.add(
-        sf.Episode.of(problem, [0, 0, 0], [0, 0], [0.0, 1.0])
-    )  # it happens: this way always works
+    # it happens: this way always works
+    counts.add(sf.Episode.of(problem, [0, 0, 0], [0, 0], [0.0, 1.0]))
     for more in (sf.Units(0.0, 0.5), sf.Units(0.2, 1.0), sf.Units()):  # nothing to confuse
         sf.Counts.zeros(sf.Problem(np.zeros((1, 1)), H=1, unknown=True, units=more)).add(
             sf.Episode([0, 0], [0], [0.4])
@@ -435,9 +431,8 @@ def test_a_table_within_a_range_within_0_1_is_read_as_it_is():
     assert sf.Problem([[0.2, 0.4]], H=2, units=sf.Units(0.0, 0.5)).r_rescaled[0].tolist() == [
         [0.4, 0.8]
     ]
-    with pytest.raises(
-        sf.InvalidModel, match=r"lies in 0\.\.1, but the units are 0\.\.2"
-    ):  # control
+    # control
+    with pytest.raises(sf.InvalidModel, match=r"lies in 0\.\.1, but the units are 0\.\.2"):
         sf.Problem([[0.2, 0.4]], H=2, units=sf.Units(0.0, 2.0))
 
 
@@ -661,9 +656,8 @@ def test_who_repeats_evidence_is_told_what_to_do_instead():
         with pytest.raises(sf.InvalidCounts, match=told) as refusal:
             counts.merge(counts.copy())
         assert "seed" not in str(refusal.value)
-    one, other = (
-        sf.Counts.zeros(problem) for _ in range(2)
-    )  # the same visits, other rewards: two different data
+    # the same visits, other rewards: two different data
+    one, other = (sf.Counts.zeros(problem) for _ in range(2))
     for k in range(10):
         one.add(sf.Episode.of(problem, [0, 0], [0], [k % 2]))
         other.add(sf.Episode.of(problem, [0, 0], [0], [k % 3 == 0]))
@@ -716,6 +710,5 @@ def test_a_table_of_means_that_a_log_contradicts_is_refused(tmp_path):
         sf.InvalidLog, match=r"pays 0\.1 at step 0, but the log on average paid 0\.[89].*codebook"
     ):
         log.problem(rewards=[[0.1, 0.9]], start="s")
-    assert (
-        sf.robust_vi(log.counts, log.problem(rewards=[[0.9, 0.1]], start="s"), 0.05).lower > 0.8
-    )  # control
+    # control
+    assert sf.robust_vi(log.counts, log.problem(rewards=[[0.9, 0.1]], start="s"), 0.05).lower > 0.8

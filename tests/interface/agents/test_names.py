@@ -69,18 +69,15 @@ def test_no_bit_and_no_identity_depends_on_them(worlds, assert_same_run):
     assert named.problem.origin == plain.problem.origin
     agents = [agent_of(world) for world in worlds]
     assert agents[0].fingerprint == agents[1].fingerprint
-    runs[0].counts.merge(
-        sf.simulate(plain, agents[1], 5, seed=4).counts
-    )  # evidence of both is of the same
+    # evidence of both is of the same
+    runs[0].counts.merge(sf.simulate(plain, agents[1], 5, seed=4).counts)
     crossed = [agent.plan(run.counts) for agent, run in zip(agents, reversed(runs), strict=True)]
     np.testing.assert_array_equal(crossed[0].policy, crossed[1].policy)
-    assert (
-        np.abs(crossed[0].policy - agents[0].pi_b).max() > 0.01
-    )  # it left the baseline, so that there is something
+    # it left the baseline, so that there is something
+    assert np.abs(crossed[0].policy - agents[0].pi_b).max() > 0.01
     other = sf.TabularMDP(plain.P[0], 0.9 * plain.r[0], H=3)
-    assert (
-        other.problem.fingerprint != plain.problem.fingerprint
-    )  # the control: a fingerprint notices rewards
+    # the control: a fingerprint notices rewards
+    assert other.problem.fingerprint != plain.problem.fingerprint
 
 
 def test_a_saved_run_goes_on_under_other_names(tmp_path, assert_same_run):
@@ -160,9 +157,8 @@ def test_wrong_names_are_refused_in_one_sentence(names, message):
     for task in (shop(), shop().problem):
         with pytest.raises(sf.InvalidModel, match=message):
             task.with_names(**words)
-    assert (
-        sf.Problem(np.zeros((3, 2)), H=3, state_names=STATES).names.actions is None
-    )  # the control
+    # the control
+    assert sf.Problem(np.zeros((3, 2)), H=3, state_names=STATES).names.actions is None
 
 
 def test_errors_name_what_they_are_about(worlds):

@@ -219,6 +219,5 @@ def test_an_environment_that_pays_no_number_ends_a_guarded_run_in_words(paid, tm
         sf.guard_env(Coin(paid), GUARD, **ACTS, **RUN, save=tmp_path / "run.npz")
     run = sf.guard_env(Coin(), GUARD, **ACTS, **RUN, save=tmp_path / "run.npz", resume=True)
     assert run.state.tickets.n == 3 and sum(run.played.values()) == 3
-    assert (
-        np.isnan(run.state.tickets.columns.ret).sum() == 1
-    )  # the ticket of that episode stays open
+    # the ticket of that episode stays open
+    assert np.isnan(run.state.tickets.columns.ret).sum() == 1

@@ -53,9 +53,8 @@ def test_unclaimed_counts_are_trusted_at_most():
         assert plan.safety == "certified"
         assert "hold each episode once, as the user asserts" in plan.explain()
         sf.Learner(agent(), 0, counts)
-    counted = sf.Counts.zeros(PROBLEM).add(
-        sf.Episode([0, 1, 1], [0, 1])
-    )  # control: nothing is asserted here
+    # control: nothing is asserted here
+    counted = sf.Counts.zeros(PROBLEM).add(sf.Episode([0, 1, 1], [0, 1]))
     assert "as the user asserts" not in agent().plan(counted).explain()
     assert agent().plan(counted).safety == "certified"
 
@@ -180,9 +179,8 @@ def test_an_episode_of_another_problem_is_refused():
     with pytest.raises(sf.InvalidEpisode, match="another problem"):
         sf.Episode.of(other, [0, 1, 1], [0, 1]).as_learnt(PROBLEM, False)
     assert not counts.n_sas.any()
-    assert (
-        counts.add(sf.Episode.of(sf.Problem(R, H=2), [0, 1, 1], [0, 1])).episodes == 1
-    )  # control: an equal one
+    # control: an equal one
+    assert counts.add(sf.Episode.of(sf.Problem(R, H=2), [0, 1, 1], [0, 1])).episodes == 1
 
 
 def test_rewards_of_an_episode_are_in_the_users_units():
@@ -200,10 +198,8 @@ def test_rewards_of_an_episode_are_in_the_users_units():
     ):
         counts[1].add(sf.Episode([0, 0, 1], [0, 1], [11, 0]))
     table = sf.Problem(R, H=2)
-    assert sf.Episode.of(table, [0, 0, 1], [0, 1]).rewards.tolist() == [
-        0.2,
-        0.8,
-    ]  # in [0, 1] nothing changes
+    # in [0, 1] nothing changes
+    assert sf.Episode.of(table, [0, 0, 1], [0, 1]).rewards.tolist() == [0.2, 0.8]
 
 
 # --- numbers --------------------------------------------------------------------------------------

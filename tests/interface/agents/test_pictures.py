@@ -81,9 +81,8 @@ def test_a_floor_that_is_measured_from_the_baseline_is_drawn_as_estimated(floor,
     low, high = figure.axes[0].get_ylim()
     assert low < min(drawn) and max(drawn) < high
     known = sf.plot_run(sf.learn(env, agent_for(env, 9.0), 100, seed=1, progress=False))
-    assert not [
-        line for line in known.axes[0].lines if line.get_label().startswith("floor, ")
-    ]  # control
+    # control
+    assert not [line for line in known.axes[0].lines if line.get_label().startswith("floor, ")]
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +126,8 @@ class TestHistory:
         assert known.baseline_episodes.sum() == n
         rescaled = total / 2**20
         own = np.nansum(known.baseline_episodes * known.baseline_mean)
-        assert own == pytest.approx(
-            25.0 * rescaled - 15.0 * n, abs=1e-4 * n
-        )  # rewards are rounded down to 2^-20
+        # rewards are rounded down to 2^-20
+        assert own == pytest.approx(25.0 * rescaled - 15.0 * n, abs=1e-4 * n)
 
     def test_lower_values_are_those_of_the_plans(self, played):
         _, agent, run = played
@@ -278,9 +276,8 @@ class TestRun:
         low, high = sample.band
         half = 1.96 * np.sqrt(0.25 * 0.75 * 20 / 19 / 20)
         np.testing.assert_allclose([low[0], high[0]], [0.25 - half, 0.25 + half])
-        np.testing.assert_allclose(
-            [low[1], high[1]], [0.0, 3.0 / 20]
-        )  # all alike: the rule of three
+        # all alike: the rule of three
+        np.testing.assert_allclose([low[1], high[1]], [0.0, 3.0 / 20])
         np.testing.assert_allclose([low[2], high[2]], [0.0, 1.0])  # within what returns there are
         np.testing.assert_allclose(sample.so_far.mean, [5 / 20, 5 / 40, 6 / 42])
         np.testing.assert_allclose(sample.so_far.squares[-1], ((x - x.mean()) ** 2).sum())
@@ -350,9 +347,8 @@ class TestRun:
         above, _ = sf.plot_run(quiet).axes
         for name, value in quiet.plan.lower.items():
             drawn = labelled(above, f"{name}: certified lower value").get_ydata()[-1]
-            assert (
-                value - 0.2 < drawn <= value + 1e-9
-            )  # plans between the ends of groups may have proved a little more
+            # plans between the ends of groups may have proved a little more
+            assert value - 0.2 < drawn <= value + 1e-9
         coin = sf.Guard(floor=0.3, low=0.0, high=1.0)
         law = {"good": sf.Outcomes([0, 1], [0.3, 0.7], lost=[0.2, 0.0])}
         made = sf.simulate_guard(coin, sf.Outcomes([0, 1], [0.5, 0.5]), law, 3000, seed=0)
@@ -364,9 +360,8 @@ class TestRun:
         )
         found = made.guard.plan(made.state).lower["good"]
         drawn = labelled(above, "good: certified lower value").get_ydata()
-        assert (
-            drawn[-1] <= found + 1e-9
-        )  # a plan may leave the last open tickets out, the picture does not
+        # a plan may leave the last open tickets out, the picture does not
+        assert drawn[-1] <= found + 1e-9
         assert drawn[-1] > 0.3
 
     def test_refusals(self, played, tmp_path):

@@ -229,9 +229,8 @@ def test_problems_that_are_not_covered(kind, world, baseline, value):
     with pytest.raises(sf.InvalidCounts, match="Counts pooled over steps need dynamics"):
         LP_AGENTS[kind](problem, baseline, 1.0, baseline_value=value, episodes=10, pooled=True)
     several = sf.Problem(problem.r, start=[0.5, 0.5, 0.0])
-    assert (
-        build(several).plan(sf.Counts.zeros(several)).source == "baseline"
-    )  # control: several starts are covered
+    # control: several starts are covered
+    assert build(several).plan(sf.Counts.zeros(several)).source == "baseline"
 
 
 LIMITED = ("DOPE", "OptPess-LP", "conservative UCBVI", "UCBVI")
@@ -288,9 +287,8 @@ def test_what_a_run_would_come_to_is_refused_before_it_begins(
         return plan(self, counts, rng)
 
     monkeypatch.setattr(type(agent), "plan", spy)
-    assert (
-        sf.simulate(world, agent, 40, seed=1, counts=counts).counts.episodes == 100
-    )  # control: these are covered
+    # control: these are covered
+    assert sf.simulate(world, agent, 40, seed=1, counts=counts).counts.episodes == 100
     assert planned
     planned.clear()
     with pytest.raises(sf.SurefootError, match="for 100 in all"):
@@ -324,10 +322,11 @@ def test_refusals_of_the_switches(world, baseline, value):
         for elsewhere in (other, paid):
             with pytest.raises(sf.InvalidSetting, match="Build both from the same problem"):
                 kind(problem, baseline, 1.0, learner=sf.BPIUCBVI(elsewhere), **settings)
+        # control
         assert (
             kind(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem), **settings).learner
             is not None
-        )  # control
+        )
     given = {"baseline_value": value}
     with pytest.raises(sf.InvalidSetting, match=r"expected sf.UCBVI\(...\) or sf.BPIUCBVI"):
         sf.ConservativeUCBVI(
@@ -349,9 +348,8 @@ def test_refusals_of_the_switches(world, baseline, value):
         )
     with pytest.raises(sf.InvalidSetting, match=r"baseline_value is 1, below the floor of 1.2"):
         sf.BudgetExploration(problem, baseline, 1.2, baseline_value=1.0)
-    agent = sf.BudgetExploration(
-        problem, baseline, sf.Relative(0.1), baseline_value=value
-    )  # control
+    # control
+    agent = sf.BudgetExploration(problem, baseline, sf.Relative(0.1), baseline_value=value)
     assert agent.floor == pytest.approx(0.9 * value)
 
 
@@ -424,9 +422,8 @@ def test_a_baseline_over_the_budget_is_warned_of(make, world, cost, spent):
     assert run.violations == 20
     assert str(run.promise).startswith("no promise: its premise is false, the baseline costs")
     fine = make(cost=cost, budget=spent + 0.1, baseline_cost=spent)
-    run = sf.simulate(
-        world, fine, 20, seed=0
-    )  # control: no warning (they are errors here), no violation
+    # control: no warning (they are errors here), no violation
+    run = sf.simulate(world, fine, 20, seed=0)
     assert run.violations == 0
     assert str(run.promise).startswith(
         "certified at delta = 0.05 for the cost of every episode's policy, at most"
@@ -559,10 +556,8 @@ def test_a_ledger_of_scaled_values_is_not_spent_as_certified():
 
     empty = counts.copy()
     empty.account[:] = 0
-    assert next_source(empty) in (
-        "baseline",
-        "refused",
-    )  # control: without the account there is nothing to spend
+    # control: without the account there is nothing to spend
+    assert next_source(empty) in ("baseline", "refused")
     own = sf.simulate(world, proper, 2000, seed=0).counts
     assert next_source(own) != "refused"  # control: what it entered itself is its own
     assert next_source(counts) in ("baseline", "refused")
@@ -584,9 +579,8 @@ def test_another_table_of_costs_is_another_run(tmp_path):
 
     path = tmp_path / "run.npz"
     first = sf.learn(env, agent(one), 20, seed=0, save=path)
-    again = sf.learn(
-        env, agent(one), 20, seed=0, save=path, resume=True
-    )  # control: its own goes on
+    # control: its own goes on
+    again = sf.learn(env, agent(one), 20, seed=0, save=path, resume=True)
     assert (again.max_cost, again.budget) == (first.max_cost, 1.5)
     with pytest.raises(sf.InvalidFile, match="belongs to another run"):
         sf.learn(env, agent(other), 20, seed=0, save=path, resume=True)
@@ -716,9 +710,8 @@ def test_the_solvers_answer_is_not_enough():
 
     asked = []
 
-    def greedy_solver(
-        budget,
-    ):  # half of what it has is spent beyond that, until it has less than 0.4
+    # half of what it has is spent beyond that, until it has less than 0.4
+    def greedy_solver(budget):
         asked.append(budget)
         share = budget + 0.1 * (budget > 0.45)
         return answered(np.array([[[1.0 - share, share]]]))
@@ -767,10 +760,8 @@ def test_a_solver_that_fails_from_its_basis_begins_without(kind, monkeypatch):
     monkeypatch.setattr(highspy, "Highs", Failing)
     fails = 1
     again = agent.plan(counts)
-    assert (begun, len(runs)) == (
-        [0],
-        2,
-    )  # the first run begins from the basis, the second one without
+    # the first run begins from the basis, the second one without
+    assert (begun, len(runs)) == ([0], 2)
     np.testing.assert_array_equal(again.policy, cold.policy)
     fails = 10**6
     with pytest.warns(sf.SolverTrouble, match="the solver says 'Unknown'. The baseline is played"):
@@ -908,9 +899,8 @@ def test_try_takes_the_rivals():
     ]
     assert all(row["episodes"] == 300 and not row["interrupted"] for row in table["rows"])
     assert found["DOPE"]["violations"] == found["OptPess-LP"]["violations"] == 0
-    assert (
-        found["BPI-UCBVI (EpsMix form)"]["violations"] > 0
-    )  # control: without a floor it is broken
+    # control: without a floor it is broken
+    assert found["BPI-UCBVI (EpsMix form)"]["violations"] > 0
     assert found["Budget-Exploration"]["smallest_sum"] >= 0.0
     assert all("certified at delta = 0.05" in found[name]["promise"] for name in names[1:4])
     assert found["conservative UCBVI"]["promise"].startswith(

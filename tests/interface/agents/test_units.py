@@ -70,9 +70,8 @@ def test_a_baseline_below_one_euro_is_not_certified(shop):
     with pytest.warns(sf.FloorAboveBaseline, match="below the floor of 1"):
         run = sf.simulate(bad, agent, 2000, seed=0)
     assert agent.plan(run.counts).safety == "trusted"
-    as_read = sf.StepMix(
-        bad.problem, BASELINE, floor=-15.0, pooled=True
-    )  # control: -15 euros is certified
+    # control: -15 euros is certified
+    as_read = sf.StepMix(bad.problem, BASELINE, floor=-15.0, pooled=True)
     assert as_read.plan(sf.simulate(bad, as_read, 2000, seed=0).counts).safety == "certified"
 
 
@@ -108,9 +107,8 @@ def test_rewards_are_read_in_their_units():
         sf.Problem(np.where(PAID == -4.0, 21.0, PAID), H=H, units=EUROS)
     hidden = np.zeros((3, 2), dtype=bool)
     hidden[2, 1] = True
-    some = sf.Problem(
-        np.where(PAID == -4.0, np.nan, PAID), H=H, units=EUROS, unknown=hidden
-    )  # is not read
+    # is not read
+    some = sf.Problem(np.where(PAID == -4.0, np.nan, PAID), H=H, units=EUROS, unknown=hidden)
     assert some.r[0, :2] == pytest.approx(PAID[:2])
     everywhere = sf.Problem(np.zeros((3, 2)), H=H, units=sf.Units(2.0, 5.0), unknown=True)
     assert (everywhere.lowest, everywhere.highest) == (16.0, 40.0)
@@ -311,9 +309,8 @@ def test_what_comes_out_leads_back():
         for x in rng.random(20) * H:
             coarser = max(math.ulp(x), math.ulp(units.to_user(x)) / units.scale)
             assert abs(units.from_user(units.to_user(x)) - x) <= coarser
-    assert (
-        sf.Units(-1.0, 5.0, 4).from_user(1.5) == 5.5 / 6.0
-    )  # as floors in saved runs were rescaled
+    # as floors in saved runs were rescaled
+    assert sf.Units(-1.0, 5.0, 4).from_user(1.5) == 5.5 / 6.0
 
 
 def test_a_rescaled_table_pays_at_every_step():

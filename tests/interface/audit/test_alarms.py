@@ -203,9 +203,10 @@ def test_guard_env_says_it_too(kind, caplog):
     assert repr(run).startswith("GuardedRun(ALARM") and run.explain().startswith("ALARM")
     caplog.clear()
     wide = sf.Guard(floor=0.0, low=0.0, high=4.0)
+    # control
     assert (
         sf.guard_env(env, wide, **settings).alarm == "" and said(caplog) == [] and len(heard) == 1
-    )  # control
+    )
 
 
 def CutAfter(env, steps):
@@ -456,9 +457,8 @@ def test_a_learner_that_is_killed_while_it_is_saved_leaves_the_file_before(tmp_p
     )
     assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 9
     (half,) = [other for other in tmp_path.iterdir() if other != path]
-    assert half.read_bytes() == b"half of it" and half.name.endswith(
-        ".partial"
-    )  # control: it was under way
+    # control: it was under way
+    assert half.read_bytes() == b"half of it" and half.name.endswith(".partial")
     world = sf.world("trap")
     assert sf.load_learner(path, sf.StepMix(world.problem, world.baseline, 0.6)).seed == 7
 

@@ -43,9 +43,8 @@ NOTHING = ("NOT CERTIFIED", "no floor promised", "no promise: ", "no promise for
 
 WORLD = sf.random_mdp(S=5, A=5, H=3, seed=1)
 BASELINE = sf.boltzmann(sf.solve(WORLD).Q, eta=10.0)
-VALUE = float(
-    sf.policy_value(WORLD, BASELINE)[0, 0]
-)  # 2.59; of it the known rewards alone prove 2.43 (KL)
+# 2.59; of it the known rewards alone prove 2.43 (KL)
+VALUE = float(sf.policy_value(WORLD, BASELINE)[0, 0])
 HIGH, LOW = 2.55, 2.0
 
 
@@ -249,10 +248,8 @@ class TestEveryAgent:
         print_runs([run])
         printed = " ".join(capsys.readouterr().out.split())
         assert f"{run.agent}: {run.promise_in_words}." in printed
-        if promised not in (
-            None,
-            "none needed",
-        ):  # a table with true values says that the premise is true, too
+        # a table with true values says that the premise is true, too
+        if promised not in (None, "none needed"):
             assert BESIDE_TRUTH.search(printed)[2] == BESIDE.get(promised, promised)
 
     def test_what_rests_on_a_given_value_is_trusted_everywhere(self, kind, make, promised, planned):

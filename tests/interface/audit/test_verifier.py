@@ -138,9 +138,8 @@ def settings_of(name):
     rng = np.random.default_rng(7)
     H, S, A = 3, 3, 2
     still = () if "pooled" in words else (H,)
-    usual = np.array(
-        [[0.1, 0.3, 0.6], [0.8, 0.1, 0.1]]
-    )  # the second action tempts an optimist, and disappoints
+    # the second action tempts an optimist, and disappoints
+    usual = np.array([[0.1, 0.3, 0.6], [0.8, 0.1, 0.1]])
     P = 0.9 * usual + 0.1 * rng.dirichlet(np.ones(S), size=(*still, S, A))
     r = np.broadcast_to([[0.2, 0.2], [0.2, 0.2], [0.9, 0.9]], (*still, S, A)) + 0.02 * rng.random(
         (*still, S, A)
@@ -1030,9 +1029,8 @@ def sums_of_rewards_beyond_their_visits(records):
 
 @each("step relative")
 def a_frozen_plan_called_certified(records):
-    assert (
-        records[1]["safety"] == "certified"
-    )  # of the baseline, too: it cannot break a relative floor
+    # of the baseline, too: it cannot break a relative floor
+    assert records[1]["safety"] == "certified"
     records[1] |= {
         "h": 3,
         "rho": hexed(0.0),

@@ -164,9 +164,8 @@ def test_the_message_has_the_numbers_and_their_units():
     for reason in ("the process has changed", "is not Markov", "the baseline is below the floor"):
         assert reason in text
     assert -4.0 < mean < 3.8
-    assert run.curve.mean[:at].mean() == pytest.approx(
-        run.alarm.mean_return
-    )  # observed, and of those episodes
+    # observed, and of those episodes
+    assert run.curve.mean[:at].mean() == pytest.approx(run.alarm.mean_return)
 
 
 def test_it_is_said_everywhere(capsys):
@@ -210,9 +209,8 @@ def play(learner, env, episodes, first=0):
         state, _ = env.reset(seed=k)
         for _ in range(H):
             state, *_ = env.step(learner.act(state))
-            learner.observe(
-                state
-            )  # the problem knows the rewards: those of what was visited are taken
+            # the problem knows the rewards: those of what was visited are taken
+            learner.observe(state)
         learner.end()
     return plan
 

@@ -264,10 +264,8 @@ def test_an_interrupted_run_is_a_run(paper_world):
     """
     baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
     agent = sf.StepMix.paper(paper_world.problem, baseline, 2.0)
-    for drive in (
-        sf.simulate,
-        sf.simulate_reference,
-    ):  # Ctrl-C while kernels are compiled or loaded is another matter
+    # Ctrl-C while kernels are compiled or loaded is another matter
+    for drive in (sf.simulate, sf.simulate_reference):
         drive(paper_world, agent, 1, seed=0)
     for drive in (sf.simulate, sf.simulate_reference):
         before = signal.getsignal(signal.SIGINT)

@@ -63,9 +63,8 @@ def test_a_forecast_for_a_log_and_for_its_counts(folder):
     assert found["outlooks"][0]["first_optimistic"] == mine.outlooks[0].first_optimistic
     assert found["baseline"] == mine.baseline == pytest.approx(log.mean_return, rel=0.02)
     other = forecast_of(folder / "counts.npz", "--floor", 100, *KNOWN)
-    assert (
-        other["outlooks"] != found["outlooks"]
-    )  # control: a floor that is nearer is another forecast
+    # control: a floor that is nearer is another forecast
+    assert other["outlooks"] != found["outlooks"]
     margin = forecast_of(folder / "counts.npz", "--kappa", 10, *KNOWN)
     assert margin["kappa"] == pytest.approx(10) and margin["floor"] == pytest.approx(
         margin["baseline"] - 10
@@ -134,9 +133,8 @@ def test_a_baseline_is_never_overwritten_without_being_told_to(folder, tmp_path)
     assert out.read_text() == "months of work"
     assert surefoot(*command, "--force").exit_code == 0
     assert sf.load_baseline(out).episodes == 300
-    assert (
-        surefoot(*command[:3], tmp_path / "new.npz", *command[4:]).exit_code == 0
-    )  # control: a new file
+    # control: a new file
+    assert surefoot(*command[:3], tmp_path / "new.npz", *command[4:]).exit_code == 0
 
 
 # ---- what a study says first

@@ -278,6 +278,5 @@ def test_no_return_is_lost_by_a_space(tmp_path, text, options, words):
     assert found.exit_code != 0
     assert words in " ".join((found.output + str(found.exception)).split())
     path.write_text(text.replace(", ", ",").replace("baseline ", "baseline"))
-    assert (
-        "spaces" not in told("plan", str(path), *RANGE, "--floor", "0.1", *options).output
-    )  # the control
+    # the control
+    assert "spaces" not in told("plan", str(path), *RANGE, "--floor", "0.1", *options).output

@@ -65,9 +65,8 @@ def test_a_study_with_such_a_title_is_refused(tmp_path, capsys, monkeypatch):
     text = CliRunner().invoke(app, ["studies", "online", "--toml"]).output
     assert 'title = "' in text
     file.write_text(text.replace('title = "', 'title = "\\u001B[31m', 1))
-    assert "expected text" in said(
-        capsys, monkeypatch, "run", file, "--out", tmp_path
-    )  # never run: it holds the file
+    # never run: it holds the file
+    assert "expected text" in said(capsys, monkeypatch, "run", file, "--out", tmp_path)
 
 
 def test_answers_of_queries_show_what_is_there(capsys):

@@ -15,11 +15,8 @@ NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 # A path in backticks: one that ends in a file of ours, or a folder of the package.
 FILE = re.compile(r"`(?:\w+ )?((?:[\w.-]+/)*[\w.-]+\.(?:py|md|toml|json|lock))`")
 FOLDER = re.compile(r"`((?:[\w-]+/)+[\w-]*)`")
-NOT_OURS = {
-    "study.json",
-    "my.toml",
-    "high/stepmix",
-}  # files that users have, and the name of a cell
+# files that users have, and the name of a cell
+NOT_OURS = {"study.json", "my.toml", "high/stepmix"}
 
 
 def unfenced(text):

@@ -66,9 +66,8 @@ FEW |= {
 }
 FEW |= {"results": 20}
 GUIDED = 60  # seconds that atheris is given for each reader
-GUIDED_LIMIT = (
-    30 * GUIDED
-)  # of the whole process. Not a measure of speed: it ends a run that hangs, on a busy machine
+# of the whole process. Not a measure of speed: it ends a run that hangs, on a busy machine
+GUIDED_LIMIT = 30 * GUIDED
 MANY = {name: 60 if n == 12 else 120 for name, n in FEW.items()} | {"trial": 96}
 LONGEST_MESSAGE, SECONDS = 2000, 2.0
 
@@ -277,9 +276,8 @@ def measured(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile")
     bomb(folder / "bomb.npz", 3 * GIB)
     assert (folder / "bomb.npz").stat().st_size < 4e6
-    for i, shape in enumerate(
-        SHAPES
-    ):  # in a file of 1 kB; the directory tells the truth, so that the header is read
+    # in a file of 1 kB; the directory tells the truth, so that the header is read
+    for i, shape in enumerate(SHAPES):
         with zipfile.ZipFile(folder / f"header {i}.npz", "w") as archive:
             archive.writestr("about.npy", about())
             archive.writestr("n_sas.npy", header(shape=shape) + bytes(64))
@@ -470,9 +468,8 @@ def test_counts_that_are_of_no_episodes(tmp_path, arrays):
     sf.Counts.load(tmp_path / "file.npz")  # the control: unchanged, it is read
     rewritten(tmp_path / "file.npz", **arrays)
     if "n_sas" in arrays and arrays["n_sas"].max() == 2**53:
-        assert (
-            sf.Counts.load(tmp_path / "file.npz").n_sa.max() == 3 * 2**53
-        )  # as large as they may be
+        # as large as they may be
+        assert sf.Counts.load(tmp_path / "file.npz").n_sa.max() == 3 * 2**53
         return
     with pytest.raises((sf.InvalidFile, sf.InvalidCounts)):
         sf.Counts.load(tmp_path / "file.npz")

@@ -84,9 +84,8 @@ def test_a_link_stays_a_link_and_the_file_it_leads_to_is_written(tmp_path, write
     assert link.is_symlink() and link.readlink() == name
     assert there.stat().st_size > 0 and not there.is_symlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link.png", "there"]
-    assert [path.name for path in there.parent.iterdir()] == [
-        "file.png"
-    ]  # no lock, no journal, no half of a file
+    # no lock, no journal, no half of a file
+    assert [path.name for path in there.parent.iterdir()] == ["file.png"]
 
 
 @pytest.mark.parametrize("run", [learn, guard])

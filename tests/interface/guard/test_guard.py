@@ -66,9 +66,8 @@ def test_stages_and_what_they_need():
     assert guard.plan(state).stage["c"] == 0.1
     low = sf.Guard(floor=0.999, **RANGE, stages=(0.5, 1.0))
     plan = low.plan(low.admit(low.begin(logged=[1.0] * 20_000), "c"))
-    assert (
-        0.0 < plan.rho < 0.5 and plan.stage["c"] == 0.0
-    )  # below the first stage: what is certified
+    # below the first stage: what is certified
+    assert 0.0 < plan.rho < 0.5 and plan.stage["c"] == 0.0
     assert plan.rho == pytest.approx(plan.certified_share["c"])
 
 
@@ -108,9 +107,8 @@ def test_one_after_another_the_certified_one_is_the_anchor():
     plan = guard.plan(state)
     assert plan.share["baseline"] == 0.0 and 0.0 < plan.share["two"] < 0.5
     state = played(guard, state, values, 1500, seed=1)
-    assert guard.plan(state).share["two"] == pytest.approx(
-        0.5
-    )  # both are certified: the guard takes no side
+    # both are certified: the guard takes no side
+    assert guard.plan(state).share["two"] == pytest.approx(0.5)
     state = guard.withdraw(state, "one")
     assert guard.plan(state).share == {"baseline": 0.0, "one": 0.0, "two": 1.0}
     assert guard.withdraw(state, "one") is state
@@ -229,9 +227,8 @@ def test_two_runs_have_other_coins():
     one, two, first, second = (sides(run) for run in ("one", "two", None, None))
     assert sides("one") == one
     for some, other in ((one, two), (first, second), (one, first)):
-        assert [policy for policy, _ in some] != [
-            policy for policy, _ in other
-        ]  # equal with probability 2^-60
+        # equal with probability 2^-60
+        assert [policy for policy, _ in some] != [policy for policy, _ in other]
 
 
 def test_tickets_of_other_runs_and_of_forks_are_refused(tmp_path):
@@ -438,9 +435,8 @@ def test_a_return_outside_its_range_freezes_the_guard(floor, policy, ret, alarm)
     state, ticket = guard.dispatch(state, policy)
     state = guard.settle(state, ticket, ret)
     plan = guard.plan(state)
-    assert (
-        bool(state.alarm) == alarm and plan.rho == 0.0 and state.open_tickets == 1
-    )  # not clipped, not counted
+    # not clipped, not counted
+    assert bool(state.alarm) == alarm and plan.rho == 0.0 and state.open_tickets == 1
     assert plan.promise.alarm and not plan.promise.certified and plan.explain().count("ALARM") == 1
     assert (
         plan.safety == "trusted"

@@ -216,9 +216,8 @@ def test_an_environment_that_fails_ends_the_run_with_its_ticket_recorded(tmp_pat
     with pytest.raises(ConnectionError):
         played(episodes=100, env=env, save=tmp_path / "run.npz")
     run = played(episodes=100, env=env, save=tmp_path / "run.npz", resume=True)
-    assert (
-        run.episodes == 100 and run.state.open_tickets == 1
-    )  # the episode is not played again: it was drawn
+    # the episode is not played again: it was drawn
+    assert run.episodes == 100 and run.state.open_tickets == 1
 
 
 def test_saving_changes_nothing(tmp_path, monkeypatch):
@@ -361,9 +360,8 @@ def test_an_episode_in_which_the_process_is_killed_is_an_open_ticket(tmp_path, l
     assert run.state == whole.state
     assert (tmp_path / "b.ledger").read_bytes() == (tmp_path / "a.ledger").read_bytes()
     assert not (tmp_path / "b.npz.journal").exists()
-    shutil.copy(
-        left / "b.npz.journal", tmp_path
-    )  # as if killed after the run was saved, before this was removed
+    # as if killed after the run was saved, before this was removed
+    shutil.copy(left / "b.npz.journal", tmp_path)
     assert played(informed, **SETTINGS, save=tmp_path / "b.npz", resume=True).state == whole.state
 
 

@@ -60,9 +60,8 @@ class TestTheCommand:
         assert found.exit_code == (CERTIFICATE_FAILED if METHODS[method].by_folds else 0)
         assert ("NOT cleared" if METHODS[method].by_folds else "CLEARED") in found.output
         assert "certified to be worth at least" in " ".join(found.output.split())
-        assert (
-            "corollary" not in found.output
-        )  # a number for researchers: in JSON, and learnt.corollary(floor)
+        # a number for researchers: in JSON, and learnt.corollary(floor)
+        assert "corollary" not in found.output
         assert "Premises, which nothing here checks unless a line says so:" in found.output
         assert "The logged policy had a mean return of" in " ".join(found.output.split())
         baseline = sf.load_baseline(out)
@@ -83,9 +82,8 @@ class TestTheCommand:
         assert told["logged_certified"] < told["logged_mean_return"]
         log = sf.count_log(path, reward_range=(0, 1), states=5, actions=5)
         learnt = sf.robust_vi(log.counts, log.problem("as logged", start=0), 0.05)
-        assert told["corollary"] == list(
-            learnt.corollary(FLOOR)
-        )  # as printed, and with the constant of its proof
+        # as printed, and with the constant of its proof
+        assert told["corollary"] == list(learnt.corollary(FLOOR))
         assert told["corollary"][1] == pytest.approx(2 * told["corollary"][0], rel=1e-6)
 
     def test_counts_may_come_in_the_logs_place(self, path, tmp_path):
@@ -408,9 +406,8 @@ class TestWhatALogDoesNotSay:
         pooled = log.counts.pool()
         assert (pooled.n_sa[0, 0, 1], pooled.played[0, 0, 1]) == (0, 200)
         assert 0.9 < sf.robust_vi(pooled, alike, 0.05).lower <= 1.0
-        unsaid = [
-            row.rpartition(",")[0] for row in rows
-        ]  # control: a log that says nothing of ends
+        # control: a log that says nothing of ends
+        unsaid = [row.rpartition(",")[0] for row in rows]
         goes_on = sf.count_log(
             self.written(tmp_path, unsaid, "episode,step,state,action,reward,next_state"),
             **declared,

@@ -68,9 +68,8 @@ class TestSavings:
     def test_what_is_declared_is_not_listed(self, path, world):
         log = sf.count_log(path, reward_range=(0, 1), states=5)
         learnt = sf.robust_vi(log.counts, log.problem(world.r, start=0, support="as logged"), 0.05)
-        assert [
-            saving.option for saving in learnt.savings(log)
-        ] == []  # a mask by step does not fit "stationary"
+        # a mask by step does not fit "stationary"
+        assert [saving.option for saving in learnt.savings(log)] == []
         assert "You did not declare" not in learnt.explain(1.0, log)
         learnt = sf.robust_vi(log.counts, log.problem(world.r, start=0), 0.05)
         assert [saving.option for saving in learnt.savings(log)] == [

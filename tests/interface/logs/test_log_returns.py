@@ -69,9 +69,8 @@ def test_logged_and_live_returns_count_together(logged, tmp_path):
     with_returns.save(tmp_path / "counts.npz")
     loaded = sf.Counts.load(tmp_path / "counts.npz")
     assert loaded == with_returns and loaded.logged_returns == 400
-    slow = sf.EpsMix(
-        agent.problem, agent.baseline, 0.999 * 4.70, delta=0.1
-    )  # stays on the baseline
+    # stays on the baseline
+    slow = sf.EpsMix(agent.problem, agent.baseline, 0.999 * 4.70, delta=0.1)
     begun = slow.with_logged_returns(counts, sf.log_returns(paths["own"]))
     more = sf.simulate(
         sf.TabularMDP(world.P, world.r, s1=world.s1), slow, 60, seed=0, counts=begun, progress=False

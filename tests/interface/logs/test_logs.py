@@ -202,9 +202,8 @@ def test_rows_that_do_not_belong_together(tmp_path, what):
         assert report.errors[0].count >= 4
         assert len(report.errors[0].episodes) == 3
         episodes = report.errors[0].episodes
-    assert_refused(
-        write(tmp_path / f"log.{ending}", query), words, episodes
-    )  # mended, it is taken: the first test
+    # mended, it is taken: the first test
+    assert_refused(write(tmp_path / f"log.{ending}", query), words, episodes)
 
 
 @pytest.mark.parametrize("column", NAMES)
@@ -355,9 +354,8 @@ def test_an_early_end_pays_nothing_which_must_be_possible(tmp_path):
     assert paid.problem().r[:, paid.absorbing_state].tolist() == [[2.5, 2.5]] * 3
     assert paid.problem().absorbing_state == paid.absorbing_state
     free = sf.count_log(path, reward_range=(0.0, 4.0))
-    assert paid.mean_return == pytest.approx(
-        free.mean_return + 2.5 / 12
-    )  # one of twelve episodes, one step
+    # one of twelve episodes, one step
+    assert paid.mean_return == pytest.approx(free.mean_return + 2.5 / 12)
     paid.save(tmp_path / "counts.npz")
     assert sf.LogCounts.load(tmp_path / "counts.npz").problem().same_as(paid.problem())
     with pytest.raises(
@@ -390,11 +388,8 @@ def test_states_and_actions_that_were_not_declared(tmp_path):
 
 def test_a_log_too_large_for_its_counts(tmp_path, monkeypatch):
     path = write(tmp_path / "log.parquet", "SELECT * REPLACE (step = 2 AS terminated) FROM given")
-    assert sf.count_log(path, states=20_000).counts.shape == (
-        3,
-        20_001,
-        2,
-    )  # only what occurs is counted
+    # only what occurs is counted
+    assert sf.count_log(path, states=20_000).counts.shape == (3, 20_001, 2)
     monkeypatch.setattr(log_tables, "LARGEST", 2**20)
     assert_refused(
         path, r"Counts of \(H = 3, S = 100,001, A = 2\) would take more than", states=100_000
@@ -903,9 +898,8 @@ def test_codebooks_round_trip(tmp_path, book):
     book.save(tmp_path / "book.json")
     assert sf.Codebook.load(tmp_path / "book.json") == book
     assert [path.name for path in tmp_path.iterdir()] == ["book.json"]
-    assert json.loads((tmp_path / "book.json").read_text())["states"] == list(
-        book.states
-    )  # for others to read
+    # for others to read
+    assert json.loads((tmp_path / "book.json").read_text())["states"] == list(book.states)
 
 
 def test_damaged_codebooks(tmp_path):

@@ -136,10 +136,11 @@ def test_a_number_is_written_plainly_or_the_log_is_refused(tmp_path, value):
     )
     (found,) = sf.check_log(path).errors
     assert (found.what, found.rows) == ("word", (2,)) and repr(value) in found.text
+    # control
     assert (
         sf.count_log(written(path, *short_log("a,0,s,go,1,s", "b,0,s,go,-1.25e1,s"))).mean_return
         == -5.75
-    )  # control
+    )
 
 
 def test_a_decimal_comma_in_a_log_without_quotes_is_a_row_with_a_field_too_many(tmp_path):
@@ -211,9 +212,8 @@ def test_a_guard_refuses_decimal_commas(tmp_path):
         path, head, *(f"{n},{name},{paid}" for n, name, paid in tickets(random.Random(1), "."))
     )
     assert json.loads(replayed(points).output)["certified_share"]["new"] < 0.5
-    cut = written(
-        path, head, *(f"{n},{name},{paid.partition(',')[0]}" for n, name, paid in commas)
-    )  # the control
+    # the control
+    cut = written(path, head, *(f"{n},{name},{paid.partition(',')[0]}" for n, name, paid in commas))
     assert json.loads(replayed(cut).output)["certified_share"]["new"] == 1.0
 
 
@@ -246,9 +246,8 @@ def test_the_name_of_a_folder_is_no_column(tmp_path, ending):
     duckdb.sql(f"COPY (FROM '{plain}') TO '{path}' (FORMAT {form})")
     assert sf.count_log(path).codebook.actions == ("mail", "none")
     assert sf.check_log(path).counted.codebook.actions == ("mail", "none")
-    assert {a for (a,) in duckdb.sql(f"SELECT action FROM '{path}'").fetchall()} == {
-        "discount"
-    }  # the control
+    # the control
+    assert {a for (a,) in duckdb.sql(f"SELECT action FROM '{path}'").fetchall()} == {"discount"}
 
 
 def test_columns_that_are_missing_are_named_and_spaces_around_names_refused(tmp_path):
@@ -262,9 +261,8 @@ def test_columns_that_are_missing_are_named_and_spaces_around_names_refused(tmp_
     refusal(
         path, r"has no column 'step', 'reward'\. Found: episode, when, .*columns=\{'step': \.\.\.\}"
     )
-    assert " step" in next(
-        csv.reader([HEAD.replace(",", ", ")])
-    )  # the control: such a name has its space
+    # the control: such a name has its space
+    assert " step" in next(csv.reader([HEAD.replace(",", ", ")]))
 
 
 def test_a_column_that_is_there_twice_is_refused(tmp_path):
@@ -281,17 +279,15 @@ def test_a_column_that_is_there_twice_is_refused(tmp_path):
         written(tmp_path / "log.jsonl", line.replace("State", "x"), line),
         "line 2: the key 'state' is there twice",
     )
-    assert (
-        json.loads(line.replace("State", "state"))["state"] == 1
-    )  # the controls take the last one
+    # the controls take the last one
+    assert json.loads(line.replace("State", "state"))["state"] == 1
 
 
 def test_a_column_that_is_twice_in_parquet_is_refused(tmp_path):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     arrays = [pyarrow.array(["a", "b"]), *(pyarrow.array([0, 0]) for _ in range(6))]
-    nested = pyarrow.array(
-        [{"state": 1, "x": [{"state": 2}]}] * 2
-    )  # what is inside another column is none
+    # what is inside another column is none
+    nested = pyarrow.array([{"state": 1, "x": [{"state": 2}]}] * 2)
     table = pyarrow.Table.from_arrays([nested, *arrays], names=["about", *HEAD.split(","), "state"])
     parquet.write_table(table, tmp_path / "log.parquet")
     refusal(tmp_path / "log.parquet", r"log\.parquet has 2 columns that are called 'state'")
@@ -381,9 +377,8 @@ def test_a_single_column_keeps_its_missing_values(tmp_path):
         if found is None:
             with pytest.raises(sf.InvalidLog, match=r"has 0 fields, expected 1"):
                 list(rows_of(path, ("return",), (), None))
-            assert (
-                len(list(csv.DictReader(path.read_text().splitlines()))) == 2
-            )  # the control skips it
+            # the control skips it
+            assert len(list(csv.DictReader(path.read_text().splitlines()))) == 2
         else:
             assert [row.cells["return"] for row in rows_of(path, ("return",), (), None)] == found
 
@@ -549,10 +544,11 @@ def test_flags_of_two_kinds_are_refused_with_both_rows(tmp_path):
         sf.count_log(lines(tmp_path / "log.csv", "true", "false", "1"), reward_range=(0, 1))
     with pytest.raises(sf.InvalidLog, match="column 'terminated' is nowhere written"):
         sf.count_log(lines(tmp_path / "log.csv", "", ""), reward_range=(0, 1))
+    # control
     assert (
         sf.count_log(lines(tmp_path / "log.csv", "true", "FALSE"), reward_range=(0, 1)).episodes
         == 2
-    )  # control
+    )
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])

@@ -353,9 +353,8 @@ def test_ribbons_are_shares_of_episodes():
     results = results_of(study_of(scenarios=2))
     figure = plots.plot_ribbon(results)
     assert len(figure.axes) == 6
-    labels = [
-        " ".join(axes.get_ylabel().splitlines()) for axes in figure.axes
-    ]  # long ones are in several lines
+    # long ones are in several lines
+    labels = [" ".join(axes.get_ylabel().splitlines()) for axes in figure.axes]
     assert labels == ["StepMix", "", "EpsMix", "", "BPI-UCBVI (EpsMix form)", ""]
 
     def areas(axes):

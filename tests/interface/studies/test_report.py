@@ -173,9 +173,8 @@ def test_one_bonus_scaled_by_hand_makes_it_not_certified(results, scaled):
     assert "StepMix (bonus times 0.5)" in verdict_of(text)
     assert "<title>Agents NOT CERTIFIED:" in text
     assert badges(page([results, scaled])) == ["NOT CERTIFIED"]
-    assert "Two scenariosNOT CERTIFIED" in verdict_of(
-        page([results, scaled])
-    )  # said of which study
+    # said of which study
+    assert "Two scenariosNOT CERTIFIED" in verdict_of(page([results, scaled]))
     assert verdict_of(page([results, scaled])).count("Two scenariosNOT") == 1
     # Not one of its trials is there yet: the study says so all the same.
     early = replace(scaled, trials={"trap/bpi": scaled.trials["trap/bpi"]})
@@ -197,9 +196,8 @@ def test_a_broken_promise_is_said_in_red_with_numbers(results):
     assert "10 % of runs" in words
     assert "1 of the 12 certified runs broke its promise." in verdict_of(text)
     assert "None of" not in verdict_of(text)
-    assert "PROMISE BROKEN in 1 of 3 runs" in " ".join(
-        Reader(text).of_class("bad")
-    )  # in the table of results, too
+    # in the table of results, too
+    assert "PROMISE BROKEN in 1 of 3 runs" in " ".join(Reader(text).of_class("bad"))
     assert re.search(r"\.alarm \{ color: var\(--bad\)", text)
 
 
@@ -476,12 +474,10 @@ def test_the_page_shows_before_it_tells(results):
     after = ('id="premises"', 'id="words"', 'id="again"', 'id="files"')
     found = places(text, *parts, *(f"<caption><span>{caption}" for caption in tables), *after)
     assert found == sorted(found)
-    assert (
-        "<table" not in text[: found[2]]
-    )  # nothing but words and the verdict before the first figure
-    assert (
-        "docs/reproduction/choices.md" in text[text.index('id="again"') :]
-    )  # what the paper leaves open
+    # nothing but words and the verdict before the first figure
+    assert "<table" not in text[: found[2]]
+    # what the paper leaves open
+    assert "docs/reproduction/choices.md" in text[text.index('id="again"') :]
     both = page([shown, replace(shown, study=replace(study, name="offline", title="Two"))])
     index, first, second = places(
         both, "<caption><span>The studies.", 'id="study-1"', 'id="study-2"'
@@ -579,9 +575,8 @@ EYES = (
         ]
     ),
 )
-TO_XYZ = np.array(
-    [[0.4339, 0.3762, 0.1899], [0.2127, 0.7152, 0.0722], [0.0178, 0.1095, 0.8728]]
-)  # white is (1, 1, 1)
+# white is (1, 1, 1)
+TO_XYZ = np.array([[0.4339, 0.3762, 0.1899], [0.2127, 0.7152, 0.0722], [0.0178, 0.1095, 0.8728]])
 
 
 def seen_by(eye, colour):
@@ -898,9 +893,8 @@ def test_the_terminal_shows_it_within_100_columns(results, scaled, monkeypatch, 
     )
     print_summary(given)
     out = capsys.readouterr().out
-    assert (
-        max(map(len, out.splitlines())) <= 100 + 60
-    )  # promises are not broken: they are for copying
+    # promises are not broken: they are for copying
+    assert max(map(len, out.splitlines())) <= 100 + 60
     table = [line for line in out.splitlines() if not line.startswith("[red]") or " of 3 " in line]
     assert max(map(len, table)) <= 100
     assert "…" not in out

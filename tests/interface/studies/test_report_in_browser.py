@@ -16,11 +16,8 @@ from surefoot.studies.spec.study import parse_study
 
 CHROMIUM = shutil.which("chromium")
 PHONE, DESK = 390, 1280
-DRAWN = (
-    "return",
-    "ribbon",
-    "coverage",
-)  # lines, areas and maps; the others are of the same, drawn by the same writer
+# lines, areas and maps; the others are of the same, drawn by the same writer
+DRAWN = ("return", "ribbon", "coverage")
 LOOK = """() => {
     const shown = (element) => {
         const box = element.getBoundingClientRect();

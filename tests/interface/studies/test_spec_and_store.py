@@ -130,11 +130,8 @@ def test_with_several_seeds_every_trial_has_a_world_of_its_own():
         parse_study(
             {**table, "scenarios": [{**table["scenarios"][0], "world": {"name": "trap"}}]}, "here"
         )
-    low = {
-        **table["scenarios"][0],
-        "world_seeds": [0, 2],
-        "floor": 2.2,
-    }  # the baseline of seed 2 is worth less
+    # the baseline of seed 2 is worth less
+    low = {**table["scenarios"][0], "world_seeds": [0, 2], "floor": 2.2}
     with pytest.raises(InvalidStudy, match=r"the floor is 2\.2, but the baseline is worth"):
         check_study_cells(parse_study({**table, "scenarios": [low]}, "here").cells)
 

@@ -119,9 +119,8 @@ def test_versions_of_taxi_are_named():
             sf.from_gymnasium(asked, horizon=5)
     with pytest.raises(sf.InvalidModel, match=r"has CliffWalking-v1\.$"):
         sf.from_gymnasium("CliffWalking-v7", horizon=5)
-    with pytest.raises(
-        sf.InvalidModel, match=r"Environment `Nowhere` doesn't exist\.$"
-    ):  # control: nothing to name
+    # control: nothing to name
+    with pytest.raises(sf.InvalidModel, match=r"Environment `Nowhere` doesn't exist\.$"):
         sf.from_gymnasium("Nowhere-v0", horizon=5)
 
 
@@ -168,9 +167,8 @@ def test_a_rounded_softmax_is_refused_with_what_to_do(dtype):
     np.testing.assert_allclose(policy, softmax(np.float64), rtol=0, atol=2e-3)
     sf.check_policy(policy)
     sf.check_policy(softmax(np.float64))  # control
-    np.testing.assert_array_equal(
-        sf.normalise(policy[0]), sf.normalise(policy)[0]
-    )  # rules (S, A), too
+    # rules (S, A), too
+    np.testing.assert_array_equal(sf.normalise(policy[0]), sf.normalise(policy)[0])
 
 
 def test_what_was_no_distribution_is_not_made_one():

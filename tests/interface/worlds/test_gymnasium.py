@@ -150,9 +150,8 @@ def test_a_rule_for_the_environments_own_states_is_refused_with_embed_policy():
             ):
                 sf.StepMix(problem, given, 0.5)
         sf.StepMix(problem, sf.embed_policy(problem, rule), 0.5)
-    with pytest.raises(
-        sf.InvalidPolicy, match=r"np.broadcast_to\(rule"
-    ) as refusal:  # control: no state was added
+    # control: no state was added
+    with pytest.raises(sf.InvalidPolicy, match=r"np.broadcast_to\(rule") as refusal:
         sf.StepMix(sf.Problem(np.zeros((2, 2)), H=4), rule, 0.5)
     assert "embed_policy" not in str(refusal.value)
 
@@ -217,9 +216,8 @@ def test_rewards_by_next_state_stay_and_the_papers_bounds_refuse_them():
     """
     world = sf.from_gymnasium(Tabled(walk()), horizon=4)
     after = world.problem.r_next_rows.reshape(-1, 3, 2, 3)
-    assert after[0, 0, 1, 2] == pytest.approx(1.0) and after[0, 0, 1, 1] == pytest.approx(
-        0.0
-    )  # 5 and -1, rescaled
+    # 5 and -1, rescaled
+    assert after[0, 0, 1, 2] == pytest.approx(1.0) and after[0, 0, 1, 1] == pytest.approx(0.0)
     baseline = sf.uniform(4, 3, 2)
     with pytest.raises(
         sf.InvalidSetting, match=r"rewards that depend on the next state.*world\.averaged\(\)"
@@ -233,16 +231,14 @@ def test_rewards_by_next_state_stay_and_the_papers_bounds_refuse_them():
     np.testing.assert_array_equal(means.P, world.P)
     run = sf.learn(Tabled(walk()), sf.StepMix.paper(means.problem, baseline, 0.1), 5, seed=0)
     assert run.episodes == 5
-    assert (
-        sf.simulate(world, sf.StepMix(world.problem, baseline, 0.1), 5, seed=0).episodes == 5
-    )  # KL takes both
+    # KL takes both
+    assert sf.simulate(world, sf.StepMix(world.problem, baseline, 0.1), 5, seed=0).episodes == 5
     plain = {
         s: {a: [(p, t, 1.0, end) for p, t, _, end in rows] for a, rows in acts.items()}
         for s, acts in walk().items()
     }
-    same = sf.from_gymnasium(
-        Tabled(plain), horizon=4
-    )  # control: one reward for all outcomes of a pair
+    # control: one reward for all outcomes of a pair
+    same = sf.from_gymnasium(Tabled(plain), horizon=4)
     assert same.problem.r_next_rows is None
     sf.StepMix.paper(same.problem, baseline, 0.1)
 
@@ -274,9 +270,8 @@ def test_a_declared_range_must_contain_0():
         sf.InvalidModel, match=r"\(1, 4\), which does not contain 0.*declare \(0, 4\)"
     ):
         sf.from_gymnasium(Tabled(P), horizon=4, reward_range=(1, 4))
-    assert sf.from_gymnasium(Tabled(P), horizon=4).problem.units == sf.Units(
-        0.0, 3.0, 4
-    )  # found: (0, 3)
+    # found: (0, 3)
+    assert sf.from_gymnasium(Tabled(P), horizon=4).problem.units == sf.Units(0.0, 3.0, 4)
 
 
 @pytest.mark.parametrize(
@@ -449,18 +444,15 @@ def test_learning_live_knows_no_truth():
     assert run.floor == floor
     assert np.isnan(run.curve.regret).all()
     assert np.isnan(run.curve.below).all()
-    assert run.mean_value == pytest.approx(
-        run.mean_return, abs=1e-12
-    )  # the curve shows observed returns
-    world = sf.from_gymnasium(
-        Tabled(walk()), horizon=4
-    ).averaged()  # learners are told the same means
+    # the curve shows observed returns
+    assert run.mean_value == pytest.approx(run.mean_return, abs=1e-12)
+    # learners are told the same means
+    world = sf.from_gymnasium(Tabled(walk()), horizon=4).averaged()
     truth = worth(world, baseline)
     assert abs(run.mean_return - truth) < 4 * 3.0 / np.sqrt(60)  # a return deviates by about 3
     same = sf.learn(Tabled(walk()), sf.StepMix.paper(world.problem, baseline, floor), 60, seed=0)
-    assert (
-        same.counts == run.counts
-    )  # control: with the model, the same episodes and an exact account
+    # control: with the model, the same episodes and an exact account
+    assert same.counts == run.counts
     assert same.violations == 0
     assert same.regret > 0
 

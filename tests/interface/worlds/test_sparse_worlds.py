@@ -213,9 +213,8 @@ def test_agents_with_a_number_for_every_next_state_refuse_many_states_before_the
         kind(world.problem, **{name: x for name, x in known.items() if name in fields}).plan(
             counts, np.random.default_rng(0)
         )
-    assert (
-        tracemalloc.get_traced_memory()[1] < 5 * world.r_rescaled.nbytes
-    )  # policies and the like; a table: 23 GB
+    # policies and the like; a table: 23 GB
+    assert tracemalloc.get_traced_memory()[1] < 5 * world.r_rescaled.nbytes
     tracemalloc.stop()
 
 

@@ -20,9 +20,8 @@ class Method(NamedTuple):
 
     learn: Callable[[Counts, Problem, float], Learnt]  # counts, problem and delta
     words: str  # "learnt by ... from a log"
-    by_folds: bool = (
-        False  # does each step need episodes of its own? Then the counts are those of the folds
-    )
+    # does each step need episodes of its own? Then the counts are those of the folds
+    by_folds: bool = False
 
 
 METHODS = {

@@ -61,12 +61,10 @@ class Learnt(FrozenRecord):
     counts: Counts  # what it was learnt from
     episodes: int  # how many the log has
     binding: tuple[Binding, ...]  # the pairs that keep the lower value low, the worst first
-    recompute_lower: Callable[[Counts], float] = field(
-        repr=False
-    )  # the rescaled lower value from other counts
-    lower_with: Callable[[Counts, Problem], float] | None = field(
-        default=None, repr=False
-    )  # and from another problem
+    # the rescaled lower value from other counts
+    recompute_lower: Callable[[Counts], float] = field(repr=False)
+    # and from another problem
+    lower_with: Callable[[Counts, Problem], float] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         freeze(self, policy=np.array(self.policy))
@@ -378,9 +376,8 @@ def times(counts: Counts, factor: float, unseen: int | None = None) -> Counts:
     played = np.maximum(more(counts.played), n_sa) if counts.shared else n_sa
     if counts.x_sa is not None and counts.z_sa is not None:
         x_sa = np.minimum(more(counts.x_sa), played * REWARD_UNITS)
-        most = x_sa * (
-            1.0 - x_sa / np.maximum(played, 1) / REWARD_UNITS
-        )  # of x (1 - x), which rounding may pass
+        # of x (1 - x), which rounding may pass
+        most = x_sa * (1.0 - x_sa / np.maximum(played, 1) / REWARD_UNITS)
         sums = {
             "x_sa": x_sa,
             "z_sa": np.floor(np.minimum(counts.z_sa * factor, most)).astype(np.int64),

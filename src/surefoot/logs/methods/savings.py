@@ -18,13 +18,8 @@ from surefoot.model.problem import Problem
 from surefoot.model.successors import Successors
 from surefoot.model.units import with_rescaled
 
-OF_STATES = {
-    "r": (-2,),
-    "r_next": (-3, -1),
-    "unknown": (-2,),
-    "support": (-3, -1),
-    "start": (-1,),
-}  # their axes
+# their axes
+OF_STATES = {"r": (-2,), "r_next": (-3, -1), "unknown": (-2,), "support": (-3, -1), "start": (-1,)}
 
 
 class Saving(NamedTuple):

@@ -72,9 +72,8 @@ def vi_lcb(
             f"problem is a {type(problem).__name__}, expected a Problem, such as log.problem()."
         )
     counts = folds if isinstance(folds, Counts) else Counts(folds, logged=True)
-    by_hand = not isinstance(
-        folds, Counts
-    )  # an array is of the problem that it is given with: so says the user
+    # an array is of the problem that it is given with: so says the user
+    by_hand = not isinstance(folds, Counts)
     if counts.pooled:
         raise InvalidCounts(
             "VI-LCB needs a fold of its own for each step, found counts pooled over steps."

@@ -295,9 +295,8 @@ def _epsmix_sooner(results: Results) -> Iterator[Found]:
 
 # -- scenarios compared with each other, agent by agent --------------------------------------------
 
-Compared = tuple[
-    Trials, Trials, str
-]  # an agent in two scenarios, in runs of the same length; and both in words
+# an agent in two scenarios, in runs of the same length; and both in words
+Compared = tuple[Trials, Trials, str]
 
 
 def _compared(results: Results, easier: Scenario, harder: Scenario) -> Iterator[Compared]:

@@ -186,9 +186,8 @@ def paired(first: Sequence[float], second: Sequence[float], level: float = 0.95)
     difference = mean_interval((one - two).tolist(), level)
     wins, losses = int((one < two).sum()), int((one > two).sum())
     fewer, decided = min(wins, losses), wins + losses
-    p = (
-        1.0 if wins == losses else min(1.0, 2.0 * float(bdtr(fewer, decided, 0.5)))
-    )  # both sides of a fair coin count
+    # both sides of a fair coin count
+    p = 1.0 if wins == losses else min(1.0, 2.0 * float(bdtr(fewer, decided, 0.5)))
     return Paired(difference, wins, losses, len(one) - decided, p)
 
 

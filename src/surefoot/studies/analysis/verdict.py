@@ -181,9 +181,8 @@ def _below(rows: Rows) -> str:
     """Return in how many runs, and in how many episodes of them, something was below the floor."""
     runs, below = total(rows, "trials"), total(rows, "runs_below")
     words = f"{below:,} of {runs_in_words(runs)}" if below else f"none of {runs_in_words(runs)}"
-    if (
-        below and len({row["episodes"] for row in rows}) == 1
-    ):  # of runs of different lengths a mean says nothing
+    # of runs of different lengths a mean says nothing
+    if below and len({row["episodes"] for row in rows}) == 1:
         mean = sum(row["violations"] * row["trials"] for row in rows) / runs
         words += f", on average in {amount(mean)} of {rows[0]['episodes']:,} episodes"
     return words

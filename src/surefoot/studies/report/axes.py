@@ -257,9 +257,8 @@ def picture(plot: "Callable[[Results], Figure | str]") -> "Callable[[Results], F
                 why, figure = figure, figure_of(results, 0.8)
                 figure.text(0.5, 0.3, why, ha="center", va="center", fontsize=LARGE)
             for axes in figure.axes:
-                axes.tick_params(
-                    labelsize=SMALL
-                )  # in the style it would be forgotten when the picture is written
+                # in the style it would be forgotten when the picture is written
+                axes.tick_params(labelsize=SMALL)
             finished(figure)
             with missing_letters_allowed():
                 figure.draw_without_rendering()

@@ -453,10 +453,8 @@ def save_svg(figure: "Figure", salt: str = "figure", label: str = "") -> str:
         )
     written = io.StringIO()
     settings: Any = {"svg.hashsalt": salt, "svg.fonttype": "path", "svg.image_inline": True}
-    settings |= {
-        "font.sans-serif": ["DejaVu Sans"],
-        "mathtext.fontset": "dejavusans",
-    }  # whose licence the page names
+    # whose licence the page names
+    settings |= {"font.sans-serif": ["DejaVu Sans"], "mathtext.fontset": "dejavusans"}
     with matplotlib.rc_context(settings), missing_letters_allowed():
         figure.savefig(
             written, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -464,12 +462,10 @@ def save_svg(figure: "Figure", salt: str = "figure", label: str = "") -> str:
     text = written.getvalue()
     text = text[text.index("<svg") :]
     text = text.replace("xlink:href=", "href=")
-    text = re.sub(
-        r"<!--.*?-->\s*", "", text, flags=re.DOTALL
-    )  # a title may hold what ends a comment in HTML
-    text = text.replace(
-        ">*{", f">#{salt}-figure_1 *{{"
-    )  # a style for this picture, not for the whole page
+    # a title may hold what ends a comment in HTML
+    text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
+    # a style for this picture, not for the whole page
+    text = text.replace(">*{", f">#{salt}-figure_1 *{{")
     text = re.sub(r'\bid="', f'id="{salt}-', text)
     text = re.sub(r'(href="|url\()#', rf"\1#{salt}-", text)
     # A hundredth of a point is less than anybody sees, and half of the bytes.

@@ -37,20 +37,15 @@ from surefoot.worlds.registry import family
 
 # the scope of a promise that one episode's policy may miss
 COIN = "every episode's coin-averaged value"
-HOLDS = {
-    True: ("✓", "holds"),
-    False: ("✗", "fails"),
-    None: ("?", "unsure"),
-}  # symbol and class of a claim's verdict
+# symbol and class of a claim's verdict
+HOLDS = {True: ("✓", "holds"), False: ("✗", "fails"), None: ("?", "unsure")}
 CLAIMED_BY = {  # the headings of claims, by their source
     PAPER: "What must come out if the paper is right",
     DRAFT: "What must come out if drafts of the paper are right, which it leaves out",
     OURS: "What we claim, and the paper does not",
 }
-SYMBOLS = {
-    CERTIFIED: ("certified", "✓"),
-    UNCERTIFIED: ("uncertified", "✗"),
-}  # kind and symbol of a badge
+# kind and symbol of a badge
+SYMBOLS = {CERTIFIED: ("certified", "✓"), UNCERTIFIED: ("uncertified", "✗")}
 
 
 class Figure(NamedTuple):

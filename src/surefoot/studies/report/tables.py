@@ -141,9 +141,8 @@ def comparisons(one: Analysis) -> list[tuple[str, list[list[Lines]]]]:
                 one.results.of(scenario.id, first.id), one.results.of(scenario.id, second.id)
             )
             mine, its = rows[scenario.id, first.id], rows[scenario.id, second.id]
-            if (
-                both and mine["episodes"] == its["episodes"]
-            ):  # of runs of different lengths nothing is said
+            # of runs of different lengths nothing is said
+            if both and mine["episodes"] == its["episodes"]:
                 lines.append(_comparison(mine, its, both))
         groups.append((scenario.heading, lines))
     return [group for group in groups if group[1]]

@@ -70,9 +70,8 @@ def _print_scenario(console: "Console", rows: Rows, headings: dict[str, str]) ->
         cells = result(row, headings)
         printed.add_row(
             *(
-                escape(
-                    "\n".join((text, *(line for line in small if line.startswith("baseline"))))
-                )  # no markup
+                # no markup
+                escape("\n".join((text, *(line for line in small if line.startswith("baseline")))))
                 for text, *small in cells
             )
         )

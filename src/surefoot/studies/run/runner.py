@@ -18,11 +18,8 @@ from surefoot.studies.run.store import Folder, Key
 from surefoot.studies.run.trial import Trial, run_trial
 from surefoot.studies.spec.study import Cell
 
-BACKENDS = (
-    "loky",
-    "dask",
-    "configured",
-)  # the last: whatever joblib.parallel_config says where it is called
+# the last: whatever joblib.parallel_config says where it is called
+BACKENDS = ("loky", "dask", "configured")
 
 Tell = Callable[["Progress"], None]
 
@@ -103,9 +100,8 @@ def _finished(
             yield _explained(results)
         finally:
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", UserWarning
-                )  # the command itself says that tasks are given up
+                # the command itself says that tasks are given up
+                warnings.simplefilter("ignore", UserWarning)
                 results.close()
 
 

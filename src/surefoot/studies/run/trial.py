@@ -151,9 +151,8 @@ def run_trial(cell: Cell, trial: int) -> Trial:
     built = build_scenario(cell.scenario, cell.delta, cell.seed, trial)
     problem = built.world.problem
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", FloorAboveBaseline
-        )  # a baseline from a log may be below: that is counted
+        # a baseline from a log may be below: that is counted
+        warnings.simplefilter("ignore", FloorAboveBaseline)
         agent = build_agent(
             cell.agent.agent,
             problem,

@@ -470,9 +470,7 @@ def read_study(path: str | Path) -> Study:
         raise InvalidStudy(
             f"{path} cannot be read ({reason.strerror}). Expected a study's TOML file."
         ) from None
-    except (
-        ValueError,
-        RecursionError,
-    ) as reason:  # among them tomllib's own, and numbers of thousands of digits
+    # among them tomllib's own, and numbers of thousands of digits
+    except (ValueError, RecursionError) as reason:
         raise InvalidStudy(f"{path} is not TOML: {reason}") from None
     return parse_study(given, str(path))

@@ -286,9 +286,8 @@ def zipped(members: list[Member], choose: Choices) -> bytes:
     whole = bytearray(stream.getvalue())
     if choose.below(8) == 7:
         entry = whole.find(b"PK\x01\x02")
-        field = entry + choose.one(
-            (10, 16, 20, 24, 28, 42)
-        )  # compression, CRC, sizes, length of the name, place
+        # compression, CRC, sizes, length of the name, place
+        field = entry + choose.one((10, 16, 20, 24, 28, 42))
         whole[field : field + 4] = struct.pack(
             "<I", choose.one((0, 1, 12, 14, 2**31, 2**32 - 1, 10**9))
         )
