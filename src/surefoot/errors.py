@@ -1,10 +1,27 @@
 """What can go wrong, by kind. Every message says what was expected, what was found, where, and
-what to do.
+what to do; of what others wrote (names, labels, paths) no character moves a cursor or hides others.
 """
+
+
+def printable(text: str) -> str:
+    r"""Return a text with what cannot be printed written out: ESC as \x1b, a line break as \n, a
+    mark as \u202e.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """Return the same of a text of several lines: they stay lines."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 class SurefootError(ValueError):
     """Anything surefoot refuses."""
+
+    def __str__(self) -> str:
+        return printable_lines(super().__str__())
 
 
 class InvalidModel(SurefootError):

@@ -129,6 +129,8 @@ def replacing(target: Path) -> Iterator[Path]:
         yield partial
         with partial.open("rb") as stream:
             os.fsync(stream.fileno())
+        if target.exists():
+            partial.chmod(target.stat().st_mode & 0o7777)  # who may read it stays as it was
         partial.replace(target)
         sync_folder(target.parent)
     finally:

@@ -1,6 +1,4 @@
-"""Texts as they are shown: of what others wrote (names, labels, paths) no character moves a
-cursor or hides others.
-"""
+"""Numbers and texts in as few characters as say what they are."""
 
 
 def number_text(x: float) -> str:
@@ -9,20 +7,6 @@ def number_text(x: float) -> str:
     """
     short = f"{x:g}"
     return short if float(short) == x else repr(float(x))
-
-
-def printable(text: str) -> str:
-    r"""Return a text with what cannot be printed written out: ESC as \x1b, a line break as \n, a
-    mark as \u202e.
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-def printable_lines(text: str) -> str:
-    """Return the same of a text of several lines: they stay lines."""
-    return "\n".join(map(printable, text.split("\n")))
 
 
 def shortened(text: str, most: int) -> str:

@@ -191,7 +191,8 @@ def require_number(
     number = as_number(name, value, meaning, error)
     if LARGEST_NUMBER < abs(number) < math.inf:
         raise error(
-            f"{name} is {number:g}, expected at most {LARGEST_NUMBER:g}: count it in larger units."
+            f"{name} is {number:g}, expected a number from {-LARGEST_NUMBER:g} to "
+            f"{LARGEST_NUMBER:g}. Is it an amount? Count it in larger units."
         )
     return number
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import typer
 
 from surefoot.base.files import require_place
-from surefoot.base.text import printable_lines
-from surefoot.errors import InvalidSetting
+from surefoot.errors import InvalidSetting, printable_lines
 
 # docs/command.md says what they mean. A promise that was broken is a certificate that failed, seen
 # from outside.

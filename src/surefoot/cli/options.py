@@ -3,6 +3,7 @@ parameter.
 """
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -180,13 +181,14 @@ def parse_labels(given: str | None) -> list[str] | list[int] | int | str | None:
     """Read `5`, `new,loyal,lost`, `10,20,30` or `as-logged`."""
     if given is None:
         return None
-    if given.strip().isdigit():
+    if is_number(given):
         return int(given)
     if given.strip() in ("as-logged", "as logged"):
         return "as logged"
     labels = [label.strip() for label in given.split(",")]
-    return (
-        [int(label) for label in labels]
-        if all(label.lstrip("-").isdigit() for label in labels)
-        else labels
-    )
+    return [int(label) for label in labels] if all(map(is_number, labels)) else labels
+
+
+def is_number(label: str) -> bool:
+    """Is this a whole number of at most 18 digits? All else is text, as it is in a log."""
+    return re.fullmatch(r"-?[0-9]{1,18}", label.strip()) is not None

@@ -578,6 +578,11 @@ def _logged(logged: Iterable[float | None]) -> tuple[Floats, int]:
         )
     given = logged.tolist() if isinstance(logged, np.ndarray) else list(logged)
     known = [ret for ret in given if ret is not None]
+    odd = next((ret for ret in known if isinstance(ret, bool | np.bool_)), None)
+    if odd is not None:
+        raise InvalidLog(
+            f"A logged return is {odd}, expected a number, or None where a return is missing."
+        )
     if any(isinstance(ret, float) and math.isnan(ret) for ret in known):
         raise InvalidLog(
             "A logged return is NaN, expected a number, or None where a return is missing."

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from surefoot.agents.floors import Below, Relative
 from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.base.validation import at_least, at_most
+from surefoot.errors import printable_lines
 from surefoot.guard.comparison import is_ratio
 from surefoot.guard.evidence import Bound
 from surefoot.guard.forecast import Settings, X, episodes_to_stages, expected_of
@@ -219,7 +220,7 @@ class GuardPlan:
         parts = [_verdict(self), _evidence(self), _delta(self), self.missing, _premises(self)]
         if self.frozen:
             parts = [_verdict(self), _seen(self), self.missing]
-        return "\n\n".join(part for part in parts if part)
+        return printable_lines("\n\n".join(part for part in parts if part))
 
 
 def _amount(plan: GuardPlan, value: str) -> str:

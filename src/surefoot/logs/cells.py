@@ -194,7 +194,8 @@ def open_raw(
     A text is written to the folder first, as Parquet. With `keep_torn` a torn row is one without
     values; else a file that has some is refused.
     """
-    looks = [_look(con, files, i) for i in range(len(files.names))]
+    meant = frozenset(name.lower() for name in wanted.names.values())
+    looks = [_look(con, files, i, meant) for i in range(len(files.names))]
     for name, look in zip(files.names, looks, strict=True):
         _require_plain(name, look.columns)
     rows = sum(look.rows for look in looks)
@@ -212,6 +213,7 @@ def open_raw(
         if name.lower() in there
     }
     if files.form == "parquet":
+        _require_equal_kinds(con, files, [name.lower() for name in held.values()])
         con.execute(f"CREATE VIEW raw AS {_of_parquet(files, held, numbered)}")
     else:
         con.execute(f"CREATE VIEW raw AS {_of_text(con, files, looks, held, folder)}")
@@ -223,13 +225,13 @@ def open_raw(
     return Raw(rows, kinds, torn, first_torn)
 
 
-def _look(con: "duckdb.DuckDBPyConnection", files: Files, i: int) -> Look:
+def _look(con: "duckdb.DuckDBPyConnection", files: Files, i: int, wanted: frozenset[str]) -> Look:
     """Look at a whole text, or at what a Parquet file says of itself."""
     name = files.names[i]
     if files.form == "csv":
         return look_at_csv(name, files.delimiters[i])
     if files.form == "json":
-        return look_at_json(name)
+        return look_at_json(name, wanted)
     place = quote_text(_pattern(name))
     columns, inside = list[str](), 0  # the parts of a column follow it
     for column, parts in con.execute(
@@ -302,6 +304,41 @@ def _about_torn(files: Files, torn: int, i: int, first: Torn) -> str:
         f"that holds the delimiter, {files.delimiters[i]!r}, needs quotes around it, and no line "
         "is empty."
     )
+
+
+def _require_equal_kinds(
+    con: "duckdb.DuckDBPyConnection", files: Files, columns: Sequence[str]
+) -> None:
+    """Refuse files of which one has numbers, and another text or true and false, in one column:
+    DuckDB would turn true into 1, and 1 into the text of it.
+    """
+    shown: dict[str, tuple[str, str]] = {}  # of each column: its kind, and a file that shows it
+    for name in files.names if len(files.names) > 1 else ():
+        for column, kind, *_ in con.execute(f"DESCRIBE FROM {_alone(name)}").fetchall():
+            wanted = column.lower()
+            if wanted not in columns:
+                continue
+            family = kind if kind in ("VARCHAR", "BOOLEAN") else "numbers"
+            known, first = shown.setdefault(wanted, (family, name))
+            if family == known or _is_empty(con, name, column):
+                continue
+            if not _is_empty(con, first, column):
+                raise InvalidLog(
+                    f"{name}: column {column!r} is {kind}, and in {first} it is {known}. Expected "
+                    "one kind in all files: cast it where the log is made."
+                )
+            shown[wanted] = (family, name)
+
+
+def _alone(name: str) -> str:
+    """Return how DuckDB reads one Parquet file."""
+    return f"read_parquet({quote_text(_pattern(name))}, {NO_FOLDERS})"
+
+
+def _is_empty(con: "duckdb.DuckDBPyConnection", name: str, column: str) -> bool:
+    """Has a column no values? Then its kind says nothing."""
+    (n,) = con.execute(f"SELECT count({quote_name(column)}) FROM {_alone(name)}").fetchone() or (0,)
+    return not n
 
 
 def _of_parquet(files: Files, held: Mapping[str, str], numbered: bool) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surefoot.base.validation import LARGEST_NUMBER
+from surefoot.errors import printable, printable_lines
 from surefoot.logs.reading import COLUMNS, FLAGS, OpenLog
 
 if TYPE_CHECKING:
@@ -99,6 +100,9 @@ class Finding:
     # the first of them, counted from 1 below a header; of several files with names
     rows: tuple[int | str, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", printable_lines(self.text))
+
 
 @dataclass(frozen=True)
 class LogReport:
@@ -156,9 +160,8 @@ class LogReport:
         return {**facts, "findings": [asdict(finding) for finding in self.findings]}
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.where}: {how_many(self.rows, 'row')}, {how_many(self.episodes, 'episode')}"
-        ]
+        where = printable(self.where)
+        lines = [f"{where}: {how_many(self.rows, 'row')}, {how_many(self.episodes, 'episode')}"]
         if self.counted is not None:
             log = self.counted
             seen = f"{log.pairs_seen:,} of {how_many(log.pairs, 'pair')} (step, state, action) seen"

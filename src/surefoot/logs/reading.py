@@ -230,6 +230,11 @@ def _view(
             )
 
     whole_or_text = "whole numbers or text. Cast it where the log is made"
+    if is_text:
+        whole_or_text = (
+            "whole numbers, or text. A code of digits that is no number, such as 01, needs a "
+            "letter: write it as s01"
+        )
     require("step", WHOLE, meaning="whole numbers: 0, 1, 2, ... within each episode")
     require("reward", NUMBERS, meaning=f"numbers. {PLAINLY}" if is_text else "numbers")
     for name in LABELS:

@@ -256,8 +256,10 @@ def without_mark(file: str, copy: Path) -> Path:
     return copy
 
 
-def look_at_json(file: str) -> Look:
-    """Look at every line of a file of JSON lines."""
+def look_at_json(file: str, wanted: frozenset[str]) -> Look:
+    """Look at every line of a file of JSON lines. What is wanted of it is numbers, text, true,
+    false and null.
+    """
     columns: dict[str, None] = {}
     line = 0
     with closing(_lines(file, "\n")) as lines:
@@ -286,6 +288,19 @@ def look_at_json(file: str) -> Look:
                 raise InvalidLog(
                     f"{file}, line {line:,} has half a character (\\ud800 to \\udfff). Write it "
                     "whole."
+                )
+            nested = next(
+                (
+                    key
+                    for key, value in found.items()
+                    if isinstance(value, dict | list) and key.lower() in wanted
+                ),
+                None,
+            )
+            if nested is not None:
+                raise InvalidLog(
+                    f"{file}, line {line:,}: {nested[:60]!r} is a list or an object. Expected a "
+                    "number, text, true, false or null."
                 )
             columns |= dict.fromkeys(found)
     _require_names(file, columns)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.base.text import printable, shortened
-from surefoot.errors import InvalidModel
+from surefoot.base.text import shortened
+from surefoot.errors import InvalidModel, printable
 
 Name = int | str
 LONGEST = 60  # characters of a name in a sentence

@@ -18,7 +18,13 @@ from surefoot.base.arrays import Ints
 from surefoot.base.files import read_arrays, require_place, write_arrays
 from surefoot.base.progress import ctrl_c, progress_bar
 from surefoot.base.validation import require_integer, require_mapping, told
-from surefoot.errors import InvalidEpisode, InvalidFile, InvalidPolicy, InvalidSetting
+from surefoot.errors import (
+    InvalidEpisode,
+    InvalidFile,
+    InvalidPolicy,
+    InvalidSetting,
+    printable_lines,
+)
 from surefoot.guard import Guard, GuardPlan, GuardState
 from surefoot.guard.guard import BASELINE, require_guard
 from surefoot.guard.saved import ARRAYS, state_arrays, state_from
@@ -74,7 +80,7 @@ class GuardedRun:
                 f"{self._trouble}: they count as the worst returns. The last one: "
                 f"{self.last_failure}"
             )
-        return "\n\n".join([*parts, self.plan.explain()])
+        return printable_lines("\n\n".join([*parts, self.plan.explain()]))
 
     @property
     def _alarm(self) -> str:
@@ -90,7 +96,7 @@ class GuardedRun:
     def __repr__(self) -> str:
         trouble = f", {self._trouble}" if self._trouble else ""
         alarm = f"{self._alarm} " if self.alarm else ""
-        return (
+        return printable_lines(
             f"GuardedRun({alarm}{self.episodes:,} episodes, played {self.played}{trouble}, "
             f"next: {self.plan!r})"
         )

@@ -11,9 +11,9 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from surefoot.base.files import as_path, system_errors_told
-from surefoot.base.text import printable, shortened
+from surefoot.base.text import shortened
 from surefoot.base.validation import told
-from surefoot.errors import InvalidFile, InvalidSetting
+from surefoot.errors import InvalidFile, InvalidSetting, printable
 from surefoot.guard.forecast import RampForecast
 from surefoot.run.forecast import Waiting
 from surefoot.run.run import Run

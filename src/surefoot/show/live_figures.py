@@ -12,9 +12,8 @@ from surefoot.agents.plan import SOURCES
 from surefoot.audit.history import History
 from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
 from surefoot.base.nodes import EPISODE, NODES
-from surefoot.base.text import printable
 from surefoot.bounds import portfolio
-from surefoot.errors import InvalidSetting
+from surefoot.errors import InvalidSetting, printable
 from surefoot.guard import Guard, GuardState
 from surefoot.guard.evidence import log_inverse, lower_value, weights_of
 from surefoot.guard.state import OPEN, Proved

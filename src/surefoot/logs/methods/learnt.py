@@ -16,7 +16,7 @@ from surefoot.bounds.binding import Binding
 from surefoot.bounds.certificate import Certificate
 from surefoot.bounds.frequencies import Frequencies
 from surefoot.bounds.kl import mean_bounds
-from surefoot.errors import InvalidCounts, InvalidSetting
+from surefoot.errors import InvalidCounts, InvalidSetting, printable_lines
 from surefoot.evidence.counts import Counts
 from surefoot.evidence.fitting import check_counts, require_no_alarm
 from surefoot.logs.codebook import Codebook
@@ -210,7 +210,7 @@ class Learnt(FrozenRecord):
                 "not what helps:"
             )
             lines += [saving.text(self.lower, unit) for saving in missing.savings]
-        return "\n".join(lines)
+        return printable_lines("\n".join(lines))
 
     def savings(self, log: LogCounts) -> tuple[Saving, ...]:
         """Return what each thing that was not declared costs: what would be certified of this

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from surefoot.base.files import replacing, require_place
 from surefoot.base.sql import quote_text
-from surefoot.base.text import printable
-from surefoot.errors import InvalidFile, InvalidSetting
+from surefoot.errors import InvalidFile, InvalidSetting, printable
 from surefoot.studies.analysis import summary
 from surefoot.studies.run.store import (
     PROMISE_COLUMNS,
