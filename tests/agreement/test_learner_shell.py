@@ -139,8 +139,8 @@ class Slots(gymnasium.Env):
 
     observation_space, action_space = Discrete(3), Discrete(2)
 
-    def __init__(self, too_much_at=None):
-        self.steps, self.too_much_at = 0, too_much_at
+    def __init__(self, too_much_at=None, breaks=False):
+        self.steps, self.too_much_at, self.breaks = 0, too_much_at, breaks
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -151,6 +151,8 @@ class Slots(gymnasium.Env):
         won = self.np_random.random() < (0.2 + 0.3 * action + 0.2 * self.s)
         self.s = int(self.np_random.integers(3)) if action else self.s
         self.steps += 1
+        if self.breaks and self.steps == self.too_much_at:
+            raise ConnectionError
         return (
             self.s,
             9.0 if self.steps == self.too_much_at else 4.0 if won else -2.0,
@@ -168,24 +170,32 @@ def slots(explorer):
 
 
 @pytest.mark.parametrize("explorer", EXPLORERS)
-def test_learn_goes_on_after_a_reward_out_of_range(explorer, tmp_path, assert_same_run):
-    """The episode is refused and not counted; going on in an environment that keeps its word
-    ends as if it had.
+def test_learn_goes_on_after_an_error_and_not_after_a_refusal(explorer, tmp_path, assert_same_run):
+    """An episode that an error broke off is played again, from its seed. One that was refused is
+    missing, whatever comes out of it later: its file is marked, and so are counts that were given.
     """
     agent = slots(explorer)
     assert agent.problem.unknown_rows.any()
     whole = sf.learn(Slots(), agent, 150, seed=1)
     assert whole.off_baseline is not None
     assert whole.violations is None  # nobody knows
-    path = tmp_path / "run.npz"
-    with pytest.raises(
-        sf.InvalidEpisode, match=r"reward is 9, outside the declared range \(-2, 4\).*Nothing was"
-    ):
-        sf.learn(Slots(too_much_at=3 * 80 + 2), agent, 150, seed=1, save=path)
+    at, path = 3 * 80 + 2, tmp_path / "run.npz"
+    with pytest.raises(ConnectionError):
+        sf.learn(Slots(too_much_at=at, breaks=True), agent, 150, seed=1, save=path)
     resumed = sf.learn(Slots(), agent, 150, seed=1, save=path, resume=True)
     assert_same_run(resumed, whole)
     assert resumed.counts.x_sa.any()
     assert sf.learn(Slots(), agent, 150, seed=2).counts != whole.counts  # control
+    path, warm = tmp_path / "refused.npz", sf.learn(Slots(), agent, 10, seed=3).counts
+    refused = r"reward is 9, outside the declared range \(-2, 4\).*Nothing was"
+    with pytest.raises(sf.InvalidEpisode, match=refused):
+        sf.learn(Slots(too_much_at=at), agent, 150, seed=1, save=path)
+    with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
+        sf.learn(Slots(), agent, 150, seed=1, save=path, resume=True)
+    with pytest.raises(sf.InvalidEpisode, match=refused):
+        sf.learn(Slots(too_much_at=at), agent, 150, seed=1, counts=warm)
+    with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
+        sf.learn(Slots(), agent, 150, seed=4, counts=warm)
 
 
 def test_warm_starts(case_of, assert_same_run):

@@ -10,6 +10,7 @@ which is to leave no mark, is run beside the right one.
 import itertools
 import math
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -136,17 +137,16 @@ def test_without_a_mark_a_false_value_is_certified(drop, monkeypatch):
     assert plan.lower > 2.5 > TRUE
 
 
-# What says nothing of the reward: it may be said afterwards. Of the others it may not be another
-# one.
+# What says nothing of the outcome: it may be told afterwards.
 SAY_NOTHING = ("an end too early", "no reward", "a state that was not observed")
-# then no reward is known to be the one that was
-UNREADABLE = ("not a number", "an array", "a text that is no number")
+# What says the reward, so that it may be told again, and no other one.
+SAY_A_REWARD = ("a bool", "a text", "an array of one", "no state")
 
 
 @pytest.mark.parametrize("way", REFUSED)
-def test_a_refusal_is_marked_at_once_and_the_right_answer_takes_the_mark_off(way):
-    """Not where another reward is given than was told with what was refused: that changes the
-    data.
+def test_a_refusal_is_marked_at_once_and_what_was_left_out_takes_the_mark_off(way):
+    """Not where another reward, state or end is given than was told with what was refused: that
+    changes the data.
     """
     for paid in (1.0, 0.0):
         learner = sf.Learner(AGENT, 0)
@@ -157,7 +157,7 @@ def test_a_refusal_is_marked_at_once_and_the_right_answer_takes_the_mark_off(way
                 REFUSED[way](learner)
             assert learner.counts.refused == 1
         learner.observe(0, paid)
-        right = way in SAY_NOTHING or (way not in UNREADABLE and paid == 0.0)
+        right = way in SAY_NOTHING or (way in SAY_A_REWARD and paid == 0.0)
         assert learner.counts.refused == (not right)
         for _ in range(H - 1):
             learner.act(0)
@@ -402,3 +402,105 @@ def test_an_episode_that_is_held_already_was_not_dropped():
     with pytest.raises(sf.InvalidCounts, match="already"):
         counts.add(episode, number=("here", 0))
     assert counts.refused == 0
+
+
+# ---- The same process behind other doors
+
+
+ODD = {  # how an outcome of 0 is told so that it is refused
+    "a reward out of range": lambda: (0, -7.0, False, False, {}),
+    "not a number": lambda: (0, math.nan, False, False, {}),
+    "a state that is not there": lambda: (5, 0.0, False, False, {}),
+    "a cut": lambda: (0, 0.0, False, True, {}),
+}
+
+
+class Coin(gymnasium.Env):
+    """Three steps that pay 0 or 1, and obey their seed; a 0 is told in one of these ways."""
+
+    observation_space = gymnasium.spaces.Discrete(1)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, odd):
+        self.odd = odd
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action):
+        won = self.np_random.random() < P
+        return (0, 1.0, False, False, {}) if won else ODD[self.odd]()
+
+
+def learnt_one_by_one(odd, episodes=1500):
+    """Call `learn` for each episode, with the counts so far; leave out what it refuses."""
+    env = Coin(odd)
+    problem = sf.from_gymnasium(env, horizon=H, reward_range=(0, 1), start=0, stationary=True)
+    baseline = np.full((H, problem.S, 2), 0.5)
+    agent = sf.StepMix(problem, baseline, FLOOR, replan=1.0)
+    counts = sf.Counts.zeros(problem)
+    for seed in range(episodes):
+        try:
+            counts = sf.learn(env, agent, 1, seed=seed, counts=counts, progress=False).counts
+        except sf.InvalidCounts:
+            return agent, counts
+        except sf.SurefootError:
+            continue
+    return agent, counts
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_learn_marks_what_it_refused_in_the_counts_that_it_was_given(odd):
+    agent, counts = learnt_one_by_one(odd)
+    assert counts.refused
+    with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
+        agent.plan(counts)
+
+
+def test_without_that_a_false_value_is_certified(monkeypatch):
+    """The control."""
+    monkeypatch.setattr(CountTables, "require_unselected", lambda self: None)
+    agent, counts = learnt_one_by_one("a reward out of range")
+    plan = agent.plan(counts)
+    assert plan.certified
+    assert plan.lower > 2.5 > TRUE
+
+
+TOLD = {  # how an episode that has a 0 is told so that it is refused
+    "rewards out of range": lambda paid: sf.Episode.of(PROBLEM, [0] * 4, [0] * 3, paid + 7.0),
+    "no numbers": lambda paid: sf.Episode([0] * 4, [0] * 3, [math.nan] * 3),
+    "too short": lambda paid: sf.Episode.of(PROBLEM, [0] * 2, [0], paid[:1]),
+    "another state": lambda paid: sf.Episode.of(PROBLEM, [0, 1, 0, 0], [0] * 3, paid),
+}
+
+
+def counted(tell):
+    """Count the episodes that pay 3, and let the others be refused."""
+    counts, rng = sf.Counts.zeros(PROBLEM), np.random.default_rng(0)
+    for _ in range(EPISODES):
+        paid = (rng.random(H) < P).astype(float)
+        whole = sf.Episode.of(PROBLEM, [0] * 4, [0] * 3, paid)
+        try:
+            counts.add(whole if paid.all() else tell(paid))
+        except sf.InvalidEpisode:
+            continue
+    return counts
+
+
+@pytest.mark.parametrize("way", TOLD)
+def test_an_episode_is_refused_where_it_is_counted(way):
+    """To make one that cannot be raises nothing: who leaves it out would leave no mark."""
+    assert "REFUSED" in repr(TOLD[way](np.zeros(H)))
+    counts = counted(TOLD[way])
+    assert counts.refused > 2000
+    with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
+        AGENT.plan(counts)
+
+
+def test_without_a_mark_the_episodes_that_are_left_certify_a_false_value(monkeypatch):
+    """The control."""
+    monkeypatch.setattr(CountTables, "require_unselected", lambda self: None)
+    plan = AGENT.plan(counted(TOLD["rewards out of range"]))
+    assert plan.certified
+    assert plan.lower > 2.5 > TRUE

@@ -3,7 +3,7 @@
 import operator
 import re
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,7 +55,9 @@ class Episode(FrozenRecord):
     recorded.
 
     `Episode.of(problem, ...)` also works out what an agent of that problem counts, and remembers
-    which problem it was. The rewards of a bare `Episode(...)` are converted where it is counted, by
+    which problem it was. States, actions or rewards that cannot be are refused where the episode is
+    counted, because the refusal leaves its mark there: to drop an episode selects the data. The
+    rewards of a bare `Episode(...)` are converted where it is counted, by
     the units of the counts: [0, 1] where these say nothing else. There it is refused if its rewards
     all lie in 0..1 and the units do not: they look rescaled.
 
@@ -75,6 +77,8 @@ class Episode(FrozenRecord):
     learnt: Floats | None = field(default=None, repr=False)
     # of the problem for which they were worked out
     origin: Origin | None = field(default=None, repr=False)
+    # why it cannot be; then there are neither states nor actions
+    refusal: InvalidEpisode | None = field(default=None, repr=False)
 
     def __init__(
         self,
@@ -87,7 +91,11 @@ class Episode(FrozenRecord):
         """Check lengths and numbers; whether the states exist is checked where the episode is
         counted.
         """
-        s, a, x = _sequences(states, actions, rewards)
+        try:
+            s, a, x = _sequences(states, actions, rewards)
+        except InvalidEpisode as refusal:
+            freeze(self, refusal=refusal)
+            return
         by_baseline = baseline if isinstance(baseline, str) else require_bool("baseline", baseline)
         if (
             entry is not None
@@ -120,6 +128,24 @@ class Episode(FrozenRecord):
         """
         require_problem(problem)
         return Episode(states, actions, rewards, baseline, entry)._learnt_for(problem)
+
+    def __getattr__(self, name: str) -> Any:
+        """Say why there are no states and no actions, where the episode was refused."""
+        refusal = self.__dict__.get("refusal")
+        if refusal is None or name not in ("states", "actions"):
+            raise AttributeError(f"An episode has no {name}.")
+        raise refusal
+
+    def __repr__(self) -> str:
+        if self.refusal is not None:
+            return f"Episode(REFUSED: {self.refusal})"
+        return f"Episode(states={self.states}, actions={self.actions}, rewards={self.rewards})"
+
+    def require_sound(self) -> "Episode":
+        """Return the episode; refuse one that cannot be."""
+        if self.refusal is not None:
+            raise self.refusal
+        return self
 
     @classmethod
     def paying(
@@ -165,6 +191,16 @@ class Episode(FrozenRecord):
         """Work out, in place, what an agent of this problem learns from it, and what that is in
         the user's units.
         """
+        try:
+            self._learn_for(problem)
+        except InvalidEpisode as refusal:
+            refused = object.__new__(Episode)
+            freeze(refused, refusal=refusal)
+            return refused
+        return self
+
+    def _learn_for(self, problem: Problem) -> None:
+        """Set what is learnt."""
         units, given, paid = problem.units, self.rewards, self.learnt
         if paid is None and given is not None and problem.unknown_rows is not None:
             paid = rescaled(given, units)
@@ -176,7 +212,6 @@ class Episode(FrozenRecord):
             )
             rewards = np.where(seen, given, rewards)
         freeze(self, rewards=rewards, learnt=learnt, origin=problem.origin)
-        return self
 
 
 def rescaled(rewards: Floats, units: Units) -> Floats:

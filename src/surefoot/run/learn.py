@@ -86,9 +86,12 @@ def learn(
     probability. Single rewards that differ prove nothing; `print(run)` says how many there were.
 
     A reward outside the declared range, an unknown state, or an episode cut before the horizon ends
-    the call with an error; the episode under way is not counted. Continuing after an error is sound
-    because the same episode is played again from the same seeds. An environment that does not obey
-    its seed and fails because of what came out selects its data, and no promise survives that.
+    the call with an error; the episode under way is not counted, and its counts are marked, in the
+    file, too: nothing is proved from them any more. After another error, of the environment say,
+    `resume=True` goes on, because the same episode is played again from the same seeds. An
+    environment that does not obey its seed and fails because of what came out selects its data, and
+    no promise survives that. After any error `counts` that were given are marked, too: whoever
+    gives them to another run leaves out the episode that was broken off.
     """
     if resume and save is None:
         raise InvalidSetting("resume=True continues from a file. Say which with save=...")
@@ -135,7 +138,12 @@ def learn(
             premises=state.premises,
         )
         learner.source = source
-        return _play(where, setup, learner, state, file, progress, on_alarm)
+        try:
+            return _play(where, setup, learner, state, file, progress, on_alarm)
+        except BaseException:
+            if counts is not None:  # an episode that followed them was broken off
+                counts.refused += 1
+            raise
 
 
 @dataclass(frozen=True)
@@ -190,34 +198,46 @@ class EnvironmentMap:
         names = self.problem.names
         learner.begin()
         observation, _ = self.env.reset(seed=seed)
-        first = self.coder.state(observation)
+        first = self._state(learner, observation)
         if self.start is not None:
             learner.act(self.start)
             learner.observe(first)
         # else the first act says where it starts
         elif self.problem.one_start and first != self.problem.s1:
-            raise InvalidEpisode(
+            started = InvalidEpisode(
                 f"The environment started in state {names.state(first)}, the problem says s1 = "
                 f"{names.state(self.problem.s1)}. Several first states need a common start: make "
                 "the problem with from_gymnasium, without `start`; and where it sees some of them "
                 "too rarely, say how likely each is: env.unwrapped.initial_state_distrib = "
                 "probabilities, one for each state, before that."
             )
+            learner.refuse(started)
         earned = 0.0
         while learner.step < self.problem.H and not learner.over:
             a = learner.act(first) if learner.step == 0 else learner.act()
             h, s = learner.step, learner.state
             observation, reward, terminated, truncated, _ = self.env.step(self.coder.action(a))
             ended = bool(terminated) and not self._ends_by_horizon(h, s, a)
-            learner.observe(self.coder.state(observation), reward, ended, bool(truncated))  # type: ignore[arg-type]
+            s_next = self._state(learner, observation)
+            learner.observe(s_next, reward, ended, bool(truncated))  # type: ignore[arg-type]
             if self.world is not None and not self.world.can_follow(h, s, a, learner.state):
-                raise InvalidEpisode(
+                impossible = InvalidEpisode(
                     f"Action {names.action(a)} in state {names.state(s)} led to state "
                     f"{names.state(learner.state)}, which the environment's own model says is "
                     "impossible. The episode was not counted; sf.check_world says more."
                 )
+                learner.refuse(impossible)
             earned += float(reward)
         return earned
+
+    def _state(self, learner: Learner, observation: object) -> int:
+        """Return the number of the state that the environment showed; one that it cannot show is
+        refused as an outcome is.
+        """
+        try:
+            return self.coder.state(observation)
+        except InvalidModel as unknown:
+            learner.refuse(unknown)
 
     def _ends_by_horizon(self, h: int, s: int, a: int) -> bool:
         """Is an end at step h that of the horizon alone? So it is at the last step, where the
@@ -345,9 +365,11 @@ def _play(
         if learner.ledger is not None and not interrupted:  # an interrupted run may be continued
             learner.ledger.close(state.counts.episodes)
     finally:
-        learner.rewind()
-        # whoever goes on plays this very episode again, from the same seeds
-        state.counts.playing = False
+        # What was refused stays so, in the file, too. Of all else that broke an episode off,
+        # whoever goes on with the file plays this very episode again, from the same seeds.
+        if not state.counts.refused:
+            learner.rewind()
+            state.counts.playing = False
         file.save(state)
     return run_from(
         setup,

@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Callable
 from functools import partial
+from typing import NoReturn
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from surefoot.base.digest import digest
 from surefoot.base.text import number_text
 from surefoot.base.validation import as_number, require_integer, told
 from surefoot.bounds.declared_rewards import beyond_table, rounding
-from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidSetting
+from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidSetting, SurefootError
 from surefoot.evidence.counts import Counts
 from surefoot.evidence.episode import Episode, require_state
 from surefoot.evidence.fitting import require_no_alarm
@@ -324,6 +325,7 @@ class Learner:
         if state is not None and state != s and not self._unseen:
             named = self._agent.problem.names.state
             called = f"act() was called in state {named(state)}"
+            self._mark.refuse_others(self.step)
             raise InvalidEpisode(f"{called}, but the last state observed is {named(s)}.")
         self._mark.play()
         return self._draw(self._pi)
@@ -334,6 +336,7 @@ class Learner:
             raise InvalidEpisode(
                 "Episodes start in several states: say where this one does with act(state)."
             )
+        self._mark.tell(-1, state)
         s = require_state(state, self._agent.problem.S, "The first state")
         start = self._agent.problem.start
         if start is not None and start[s] == 0.0:
@@ -364,9 +367,9 @@ class Learner:
         `counts.unlike_table`, which `repr` and `explain` show, and is held against the table.
         (Where the table holds means of random rewards, most are others.)
 
-        A refused outcome marks the counts. The mark is taken off when the right outcome is given;
-        but not where another reward is given in place of the one that was told with the refused
-        outcome: to change rewards changes the data.
+        A refused outcome marks the counts. The mark is taken off when what was left out is told;
+        but not where another reward, state or end takes the place of the one that was told with
+        the refused outcome: that changes the data.
         """
         with self._mark:
             self._observe(next_state, reward, terminated, truncated)
@@ -378,7 +381,7 @@ class Learner:
         if self._pi is None or len(self._actions) != self.step + 1:
             raise InvalidEpisode("There is no action to observe the outcome of. Call act() first.")
         problem = self._agent.problem
-        self._mark.tell(self.step, self._actions[-1], reward)
+        self._mark.tell(self.step, self._actions[-1], reward, next_state, terminated, truncated)
         last = self.step + 1 == problem.H
         s = require_state(next_state, problem.S, "The next state")
         s = self.state if self._unseen else s
@@ -527,7 +530,7 @@ class Learner:
             None if problem.unknown_rows is None else self._rewards,
             self._baseline,
             self.plan.entry if self.plan is not None else None,
-        )
+        ).require_sound()
         watch = None if self.watch is None else self.watch.after_rescaled(return_of(episode))
         self._pi = None  # first, so that nothing can make it count twice
         self.counts.add(episode, number=(self.source, self.episodes))
@@ -553,6 +556,15 @@ class Learner:
         with self._lock:
             self._mark.abandon()
             self._pi = None
+
+    def refuse(self, why: SurefootError) -> NoReturn:
+        """Refuse what came out of the episode under way for a reason that the learner cannot see:
+        the counts are marked.
+        """
+        with self._mark:
+            self._mark.play()
+            self._mark.refuse_others(self.step)
+            raise why
 
     def rewind(self) -> None:
         """Forget that this episode began: for a process that will play it again, from the same

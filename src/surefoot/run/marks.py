@@ -2,7 +2,9 @@
 them any more.
 
 Nobody knows why an episode was dropped. Where it was because of what came out of it, only good
-outcomes are left, and what they prove is false.
+outcomes are left, and what they prove is false. For the same reason what was told of an outcome
+stands: after a refusal, what was left out may be told; another reward, state or end in place of
+the one that was told changes the data.
 """
 
 import math
@@ -16,6 +18,9 @@ from surefoot.evidence.counts import Counts
 # a first state; or an action, what it was paid, and the next state, as far as they are known
 Seen = tuple[float, ...]
 NOTHING: Seen = (math.nan,)  # nothing that is observed is equal to it
+# of a step: the action, the reward, the next state, and whether the episode ended or was cut; of
+# what comes before step 0, the first state; None: it was not told
+Told = tuple[float | None, ...]
 
 
 class Mark:
@@ -48,12 +53,11 @@ class Mark:
         """Mark these counts; no episode is under way."""
         self._counts, self._lock = counts, lock
         self._open = self._played = self._marked = self._several_starts = False
-        # the step whose reward was refused: no other may be given in its place
+        # the step of which something else was told than before
         self._refused_at: int | None = None
         self._before: list[Seen] = []  # what was seen of this very episode before it was rewound
         self._rewound = False  # was something of it seen, and is it still to be played again?
-        # a step; its action, and the reward that was told first
-        self._told: tuple[int, Seen] | None = None
+        self._told: dict[int, Told] = {}  # by steps of this very episode, also after `rewind`
 
     def __enter__(self) -> None:
         self._lock.acquire()
@@ -83,13 +87,7 @@ class Mark:
         """Have an episode under way. As long as nothing of it was played, nobody knows what comes
         out; but where it may start in several states, the first one came out.
         """
-        self._open, self._played, self._marked, self._refused_at, self._told = (
-            True,
-            False,
-            False,
-            None,
-            None,
-        )
+        self._open, self._played, self._marked, self._refused_at = True, False, False, None
         self._several_starts = several_starts
         if several_starts:
             self.play()
@@ -101,21 +99,20 @@ class Mark:
         self._played = self._counts.playing = True
 
     def refuse_others(self, step: int) -> None:
-        """Keep the mark, whatever is given in place of what is refused at this step: to clip
-        rewards changes data.
-        """
+        """Keep the mark, whatever is given in place of what is refused at this step."""
         self._refused_at = step
 
-    def tell(self, step: int, action: int, reward: object) -> None:
-        """Hold fast what a step was said to pay: where that is refused, no other reward may take
-        its place.
+    def tell(self, step: int, *told: object) -> None:
+        """Hold fast what was told of a step: where that is refused, nothing else may take its
+        place. Before step 0 a first state is told.
         """
-        paid = _as_told(reward)
-        if paid is None:
+        now = tuple(map(_as_told, told))
+        before = self._told.setdefault(step, now)
+        if before is now:
             return
-        if self._told is None or self._told[0] != step:
-            self._told = step, (action, paid)
-        elif self._told[1] != (action, paid):
+        if all(old is None or old == new for old, new in zip(before, now, strict=True)):
+            self._told[step] = now
+        else:
             self.refuse_others(step)
             self._put_on()
 
@@ -134,6 +131,7 @@ class Mark:
     def counted(self) -> None:
         """Know that the episode was counted."""
         self._before, self._rewound = [], False
+        self._told.clear()
         self._close()
 
     def abandon(self) -> None:
@@ -141,6 +139,7 @@ class Mark:
         if self._open and (self._played or self._rewound):
             self._put_on()
         self._rewound &= not self._open
+        self._told.clear()
         self._close()
 
     def rewind(self, seen: list[Seen]) -> None:
@@ -151,9 +150,6 @@ class Mark:
             known = seen
             if self._refused_at is not None:
                 known = [*seen[: self._refused_at + 1], NOTHING]
-            elif self._told is not None and self._told[0] + 1 == len(seen):
-                # a reward that was told, with an outcome that was refused
-                known = [*seen, self._told[1]]
             self._before = max(self._before, known, key=len)
             self._rewound |= self._several_starts or len(known) > 1
             self._take_off()
@@ -177,11 +173,11 @@ class Mark:
         self._marked = False
 
 
-def _as_told(reward: object) -> float | None:
+def _as_told(told: object) -> float | None:
     """Return the number that was told, also where it was said as a text, as a truth value or in an
     array; None: there is none. What cannot be read is no number that another one is equal to.
     """
-    alone = reward.item() if isinstance(reward, np.ndarray) and reward.size == 1 else reward
+    alone = told.item() if isinstance(told, np.ndarray) and told.size == 1 else told
     try:
         return None if alone is None else float(alone)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

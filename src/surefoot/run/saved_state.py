@@ -138,7 +138,8 @@ class State:
             counts.adopt(problem)
             if done > 0:
                 counts.number(run.source, before, before + done - 1)
-            check_counts(counts, problem, run.agent.pooled)
+            if not counts.refused:  # else the learner says what that means
+                check_counts(counts, problem, run.agent.pooled)
         except InvalidCounts as reason:
             raise InvalidFile(f"{path}: the file is damaged ({reason}) Restore a copy.") from None
         both = [(counts, done + before)]

@@ -218,7 +218,11 @@ def test_odd_types_are_refused_in_words(parts):
         (lambda: sf.step_mixture(baseline, baseline, "half"), sf.InvalidSetting, "rho is 'half'"),
         (lambda: sf.boltzmann([[[1e308, -1e308]]], 0.0), sf.InvalidPolicy, "as large as 1e\\+308"),
         (lambda: sf.Counts([[1], [1, 2]]), sf.InvalidCounts, "ragged"),
-        (lambda: sf.Episode([[0], [1, 2]], [0]), sf.InvalidEpisode, "ragged"),
+        (
+            lambda: sf.Counts.zeros(world.problem).add(sf.Episode([[0], [1, 2]], [0])),
+            sf.InvalidEpisode,
+            "ragged",
+        ),
         (
             lambda: sf.play(world, np.zeros((2, 3, 2)), np.random.default_rng(0)),
             sf.InvalidPolicy,

@@ -149,15 +149,15 @@ def test_counts_and_episodes():
         sf.Counts.zeros(PROBLEM).add(sf.Episode([0, 1, 2], [1, 0], baseline=True))
     assert counts == sf.Counts.zeros(hidden)
     with pytest.raises(sf.InvalidEpisode, match="must bring the rewards seen"):
-        sf.Episode.of(hidden, [0, 1, 2], [1, 0])
+        sf.Counts.zeros(hidden).add(sf.Episode.of(hidden, [0, 1, 2], [1, 0]))
     with pytest.raises(
         sf.InvalidEpisode, match=r"rewards\[0\] is 7, outside the declared range \(0, 1\)"
     ):
-        sf.Episode.of(hidden, [0, 1, 2], [1, 0], [7, 0])
+        sf.Counts.zeros(hidden).add(sf.Episode.of(hidden, [0, 1, 2], [1, 0], [7, 0]))
     with pytest.raises(
         sf.InvalidEpisode, match=r"rewards of shape \(1,\), expected one per action: \(2,\)"
     ):
-        sf.Episode([0, 1, 2], [1, 0], [0.5])
+        sf.Counts.zeros(hidden).add(sf.Episode([0, 1, 2], [1, 0], [0.5]))
     with pytest.raises(sf.InvalidCounts, match="more than one unit of reward per visit"):
         sf.Counts(np.zeros((S, A, S)), H, x_sa=np.full((S, A), 2**33))
 
