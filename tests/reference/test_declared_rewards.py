@@ -22,8 +22,11 @@ def watch(problem=FAIR):
 
 
 def exact_capital(D, most_lost, sides=(-1, 1)):
-    """W after these D, from the formula; each side can lose `most_lost` in an episode."""
-    stakes = [Fraction(9, 10) / Fraction(most_lost) / 2**j for j in range(STAKES)]
+    """W after these D, from the formula; each side can lose `most_lost` in an episode, and what is
+    left out for rounding.
+    """
+    lost = Fraction(most_lost) + Fraction(MARGIN * SLACK) * H
+    stakes = [Fraction(9, 10) / lost / 2**j for j in range(STAKES)]
     factors = (
         math.prod(1 + stake * (s * Fraction(d) - Fraction(MARGIN * SLACK) * H) for d in D)
         for s, stake in product(sides, stakes)
@@ -52,6 +55,13 @@ def test_what_each_side_can_lose():
     table = sf.Problem(np.array([[0.25, 0.75]]), 0, H, stationary=True)
     losses = 0.9 / watch(table).bet.stake[:, 0]
     assert losses == pytest.approx([H * 0.75, H * 0.75])
+    for low, high in ((0.0, 1.0), (1e4, 1e4 + 1.0), (1e6, 1e6 + 1.0)):  # rounding is far more there
+        units = sf.Units(low, high)
+        highest = sf.Problem(np.full((1, 1), high), 0, H, stationary=True, units=units)
+        state = watch(highest)
+        for _ in range(50):
+            state = state.after(0.0)
+        assert np.isfinite(state.log_wealth).all() and not state.contradicted
     for r in (0.0, 1e-9, 0.5, 1.0):
         state = watch(sf.Problem(np.full((1, 1), r), 0, H, stationary=True))
         for extreme in (-H * r - 1e-9 * H, H * (1 - r) + 1e-9 * H):

@@ -57,11 +57,9 @@ class TableBet(NamedTuple):
         # what each side can lose
         at_most = {-1.0: H * (1.0 - float(paid.min())), 1.0: H * float(paid.max())}
         sides = (-1.0,) if problem.rewards_at_least else (-1.0, 1.0)
-        loss = np.array([[max(at_most[s], LEAST_LOSS * H)] for s in sides])
-        stake, margin = (
-            LARGEST_STAKE / loss * 0.5 ** np.arange(STAKES),
-            MARGIN * rounding(problem) * H,
-        )
+        margin = MARGIN * rounding(problem) * H
+        loss = np.array([[max(at_most[s], LEAST_LOSS * H) + margin] for s in sides])
+        stake = LARGEST_STAKE / loss * 0.5 ** np.arange(STAKES)
         return cls(np.array(sides)[:, None], stake, margin, np.log1p(-stake * margin))
 
 

@@ -382,8 +382,9 @@ class Counts(CountTables):
         both.account_of = accounts[0] if accounts else self.account_of
         both.basis, both.alarm = None, self.alarm or other.alarm
         both.logged |= other.logged
-        kept = [counts.steps for counts in (self, other) if counts.episodes] or [self.steps]
-        both.steps = None if kept[0] is None else kept[0].copy()
+        # Steps are compared by all that was kept apart, also where that is a part of the episodes.
+        kept = [counts.steps for counts in (self, other) if counts.steps is not None]
+        both.steps = kept[0].copy() if kept else None
         for more in kept[1:]:
             both.steps = None if both.steps is None else both.steps.merged(more)
         both.playing = self.playing or other.playing

@@ -419,6 +419,12 @@ def test_no_plan_is_made_from_steps_that_are_not_alike():
     for given in (counts, counts.merge(empty), empty.merge(counts)):
         with pytest.raises(sf.PremiseContradicted, match="21,000 of 21,000 visits at steps 1 to 7"):
             agent.plan(given)
+    one = sf.Episode([0] * 8 + [1] * 3, [0] * 10)
+    unkept = sf.Counts.from_log(agent.problem, [one], pooled=True)
+    unkept.steps = None
+    for given in (counts.merge(unkept), unkept.merge(counts)):  # what contradicts is not forgotten
+        with pytest.raises(sf.PremiseContradicted):
+            agent.plan(given)
     control = counts.copy()
     control.steps = None  # nobody kept what was seen at each step
     plan = agent.plan(control)
