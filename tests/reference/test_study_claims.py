@@ -461,6 +461,8 @@ CONTROLS: dict[str, list[Control]] = {
             lambda r: changed(r, is_run(agent="epsmix", **ONE), violations=1),
         ),
         ("online", "all runs", lambda r: changed(r, is_run(agent="stepmix"), violations=7)),
+    ],
+    "promise-of-others": [
         ("rivals", "a rival's", lambda r: changed(r, is_run(agent="dope", trial=2), violations=1)),
         ("sharp", "KL's", lambda r: changed(r, is_run("trap", "stepmix-kl", 0), violations=1)),
         (
@@ -1291,7 +1293,8 @@ class TestPromise:
         assert said("promise", results).holds is None
 
     def test_one_that_never_left_is_silent_beside_one_that_did(self):
-        numbers = said("promise", rivals()).numbers
+        numbers = said("promise-of-others", rivals()).numbers
+        assert "StepMix" not in numbers  # which is judged apart
         assert "OptPess-LP" not in numbers
         assert "DOPE: 0 of 3 trials" in numbers
 
@@ -1327,7 +1330,7 @@ class TestPromise:
         results = changed(
             results, is_run(trial=3), violations=violations, min_cumulative=min_cumulative
         )
-        verdict = said("promise", results)
+        verdict = said("promise-of-others", results)
         assert verdict.holds is holds
         assert f"Sums: {int(not holds)} of 10 trials" in verdict.numbers
 

@@ -67,6 +67,7 @@ from surefoot.studies.spec.claims import CLAIMS, SOURCES
 from surefoot.studies.spec.study import AgentSpec, Scenario
 
 VERDICTS = {True: "holds", False: "does not hold", None: "cannot be judged"}
+OF_THE_PAPER = ("stepmix", "epsmix", "step-no-mix")
 # of the gap between baseline and optimum, median over trials: who closed that much has risen to the
 # optimum
 FAR = 0.9
@@ -161,10 +162,26 @@ def _together(results: Results, found: Sequence[Found]) -> tuple[bool | None, st
 
 @judges("promise")
 def _promise(results: Results) -> Iterator[Found]:
-    """Judge every agent that promises. That there is no violation means little where nobody left
-    the baseline.
+    """Judge the paper's agents, with the paper's bounds."""
+    return _kept_by(results, [one for one in results.study.agents if _is_the_papers(one)])
+
+
+@judges("promise-of-others")
+def _promise_of_others(results: Results) -> Iterator[Found]:
+    """Judge all other agents."""
+    return _kept_by(results, [one for one in results.study.agents if not _is_the_papers(one)])
+
+
+def _is_the_papers(agent: AgentSpec) -> bool:
+    """Is this one of the paper's algorithms, with the paper's bounds?"""
+    return agent.agent in OF_THE_PAPER and agent.bounds == "paper"
+
+
+def _kept_by(results: Results, agents: Sequence[AgentSpec]) -> Iterator[Found]:
+    """Judge those of these agents that promise. That there is no violation means little where
+    nobody left the baseline.
     """
-    for agent in results.study.agents:
+    for agent in agents:
         mine = [
             trial
             for scenario in results.study.scenarios
