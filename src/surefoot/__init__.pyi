@@ -101,7 +101,6 @@ from .run.saved_learner import load_learner as load_learner
 from .run.saved_learner import save_learner as save_learner
 from .run.simulate import simulate as simulate
 from .run.simulate import simulate_many as simulate_many
-from .run.simulate import simulate_reference as simulate_reference
 from .run.simulate_guard import GuardRun as GuardRun
 from .run.simulate_guard import Outcomes as Outcomes
 from .run.simulate_guard import simulate_guard as simulate_guard

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from plain_loop import simulate_plainly
 from surefoot.base.nodes import EPISODE, spread
 from surefoot.run import loops, simulate
 
@@ -84,7 +85,7 @@ def played_one_by_one(world, agent, assert_same_run):
         patch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops.plan_by_plan)
         runs = [sf.simulate(world, agent, EPISODES, seed=seed) for seed in range(RUNS)]
     for seed in range(0, RUNS, 10):
-        assert_same_run(runs[seed], sf.simulate_reference(world, agent, EPISODES, seed=seed))
+        assert_same_run(runs[seed], simulate_plainly(world, agent, EPISODES, seed=seed))
     return runs
 
 
@@ -201,7 +202,7 @@ def test_a_block_is_as_long_in_both(share, case_of, monkeypatch):
     sf.simulate(case.world, agent, 50, seed=0)
     drawn_at = list(planned)
     planned.clear()
-    sf.simulate_reference(case.world, agent, 50, seed=1)
+    simulate_plainly(case.world, agent, 50, seed=1)
     assert drawn_at == planned
     expected, k = [], 0
     while k < 50:
@@ -252,7 +253,7 @@ def test_plans_played_one_by_one_are_the_plain_loop(
     case = case_of(kind, pooled)
     settings = {"delta": 0.3, "pooled": pooled, "replan": 0.2}
     agent = sf.EpsMix(case.problem, case.baseline, case.floor, **settings)
-    plain = sf.simulate_reference(case.world, agent, 150, seed=2)
+    plain = simulate_plainly(case.world, agent, 150, seed=2)
     assert sf.simulate(case.world, agent, 150, seed=2).counts != plain.counts
     monkeypatch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops.plan_by_plan)
     assert_same_run(sf.simulate(case.world, agent, 150, seed=2), plain)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from plain_loop import simulate_plainly
 from surefoot.agents import SpliceAgent
 from surefoot.kernels import bets
 from surefoot.run import simulate
@@ -61,7 +62,7 @@ def test_plain_is_fused(name, sizes, long, assert_same_run):
     floor = share * sf.policy_value(world, baseline)[0, 0]
     agent = build(name, world, baseline, floor, bounds=sf.Bernstein(scale), delta=0.1)
     fused = sf.simulate(world, agent, episodes, seed=11, floor=floor)
-    plain = sf.simulate_reference(world, agent, episodes, seed=11, floor=floor)
+    plain = simulate_plainly(world, agent, episodes, seed=11, floor=floor)
     assert_same_run(fused, plain)
     if not long:
         assert (fused.sources["baseline"] > 0) == (name != "bpi-ucbvi")
@@ -82,7 +83,7 @@ def test_plain_is_fused_with_kl(name, sizes, episodes, assert_same_run):
     floor = 0.97 * sf.policy_value(world, baseline)[0, 0]
     agent = build(name, world, baseline, floor, bounds=sf.KL(), delta=0.1, replan=0.0)
     fused = sf.simulate(world, agent, episodes, seed=11, floor=floor)
-    assert_same_run(fused, sf.simulate_reference(world, agent, episodes, seed=11, floor=floor))
+    assert_same_run(fused, simulate_plainly(world, agent, episodes, seed=11, floor=floor))
     assert fused.sources["optimistic"] > 0
     if sizes == (3, 2, 5):
         assert (fused.sources["baseline"] > 0) == (name != "bpi-ucbvi")
@@ -99,11 +100,11 @@ def test_every_loop_plans_before_every_episode(name, tmp_path, assert_same_run):
         name, world, baseline, 0.97 * sf.policy_value(world, baseline)[0, 0], delta=0.1, replan=0.0
     )
     fused = sf.simulate(world, agent, 300, seed=7)
-    assert_same_run(fused, sf.simulate_reference(world, agent, 300, seed=7))
+    assert_same_run(fused, simulate_plainly(world, agent, 300, seed=7))
     assert_same_run(fused, sf.simulate(world, agent, 300, seed=7, ledger=tmp_path / "plans.ledger"))
     assert fused.sources["optimistic"] > 0
     longer = replace(agent, replan=0.1)
-    assert sf.simulate_reference(world, longer, 300, seed=7).counts != fused.counts
+    assert simulate_plainly(world, longer, 300, seed=7).counts != fused.counts
 
 
 @pytest.mark.parametrize("name", ["stepmix", "epsmix"])
@@ -123,7 +124,7 @@ def test_plans_played_in_compiled_code_are_the_plain_loop(name, share, assert_sa
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(simulate, "loop_for", lambda agent, ledger=None: plan_by_plan)
         compiled = sf.simulate(world, agent, 300, seed=7)
-    assert_same_run(compiled, sf.simulate_reference(world, agent, 300, seed=7))
+    assert_same_run(compiled, simulate_plainly(world, agent, 300, seed=7))
     assert compiled.sources["optimistic"] > 0
 
 
@@ -139,7 +140,7 @@ def test_plain_is_fused_in_a_stationary_world(name, pooled, long, assert_same_ru
         name, world, baseline, floor, bounds=sf.Bernstein(scale), delta=0.1, pooled=pooled
     )
     fused = sf.simulate(world, agent, episodes, seed=5, floor=floor)
-    assert_same_run(fused, sf.simulate_reference(world, agent, episodes, seed=5, floor=floor))
+    assert_same_run(fused, simulate_plainly(world, agent, episodes, seed=5, floor=floor))
     assert fused.counts.pooled == pooled
     assert fused.sources["optimistic"] > 0
     assert (fused.sources["baseline"] > 0) == (name != "bpi-ucbvi")
@@ -155,7 +156,7 @@ def test_plain_is_fused_where_rho_rounds_to_one(floor, assert_same_run):
     world = sf.random_mdp(3, 2, 2, seed=0)
     agent = sf.EpsMix(world.problem, sf.uniform(2, 3, 2), floor, bounds=sf.Bernstein(0.002))
     fused = sf.simulate(world, agent, 400, seed=0)
-    assert_same_run(fused, sf.simulate_reference(world, agent, 400, seed=0))
+    assert_same_run(fused, simulate_plainly(world, agent, 400, seed=0))
     assert fused.sources["mixture"] > 0
 
 
@@ -207,8 +208,11 @@ def test_the_number_of_workers_changes_nothing(paper_world, jobs, assert_same_ru
 
 
 COMPILED = """
+import sys
 import numpy as np
 import surefoot as sf
+sys.path.insert(0, {oracles!r})
+from plain_loop import simulate_plainly
 from surefoot.kernels import episodes, evidence, mixing, splices, values
 
 world = sf.random_mdp(5, 5, 3, seed=0)
@@ -221,7 +225,7 @@ for name in {names}:
             else sf.AGENTS[name](world.problem, baseline, 2.0, bounds=bounds, replan=0.0)
         )
         sf.simulate(world, agent, 5, seed=0)
-        sf.simulate_reference(world, agent, 5, seed=0)
+        simulate_plainly(world, agent, 5, seed=0)
 # Rewards that are one row for all steps, and not known: their bounds are one for each.
 stationary = sf.random_mdp(5, 5, 3, seed=0, stationary=True)
 hidden = stationary.problem.forget(rewards=True)
@@ -239,7 +243,8 @@ def test_kernels_are_compiled_once():
     first minute. Counted in a process of its own, because other tests compile the same kernels for
     other kinds of counts.
     """
-    code = COMPILED.format(names=SPLICES)
+    oracles = str(Path(__file__).parents[1] / "oracles")
+    code = COMPILED.format(names=SPLICES, oracles=oracles)
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["2"] * 3 + ["1"] * 4
 

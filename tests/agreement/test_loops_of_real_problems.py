@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from plain_loop import simulate_plainly
 from surefoot.bounds.certificate import fingerprint_of
 from surefoot.run import loops, simulate
 
@@ -55,7 +56,7 @@ def one_by_one(world, agent, episodes, **settings):
 def assert_loops_agree(world, agent, assert_same_run, episodes=EPISODES, **settings):
     """The run, after comparing both; counts are compared array by array, beyond their ==."""
     fused = one_by_one(world, agent, episodes, **settings)
-    plain = sf.simulate_reference(world, agent, episodes, seed=3, **settings)
+    plain = simulate_plainly(world, agent, episodes, seed=3, **settings)
     assert_same_run(fused, plain)
     one, other = fused.counts.arrays(), plain.counts.arrays()
     assert one.keys() == other.keys()

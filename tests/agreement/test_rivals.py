@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from plain_loop import simulate_plainly
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.bounds.lp import best_in_box, best_occupancy
 from surefoot.run import loops, simulate
@@ -174,7 +175,7 @@ def test_plain_is_compiled(name, rule, pooled, same):
     world, _, _, floor = setting(pooled)
     agent = build(name, pooled, SHARES[rule])
     run = compiled(name, pooled, rule)
-    same(run, sf.simulate_reference(world, agent, 300, seed=4, floor=floor))
+    same(run, simulate_plainly(world, agent, 300, seed=4, floor=floor))
     assert run.off_baseline is not None
     assert run.sources["optimistic"] >= 20
     assert run.sources["baseline"] > 0 or name == "ucbvi"
@@ -205,7 +206,7 @@ def test_warm_starts_are_the_same_in_both(name, same):
     before = first.copy()
     runs = [
         run(world, agent, 60, seed=5, floor=floor, counts=first)
-        for run in (one_by_one, sf.simulate_reference)
+        for run in (one_by_one, simulate_plainly)
     ]
     same(*runs)
     assert first == before
@@ -229,7 +230,7 @@ def test_costs_of_ones_own_are_the_same_in_both(name, same):
     }
     settings["replan"] = 0.1
     agent = LP_AGENTS[name](world.problem, baseline, **settings)
-    runs = [run(world, agent, 300, seed=4) for run in (one_by_one, sf.simulate_reference)]
+    runs = [run(world, agent, 300, seed=4) for run in (one_by_one, simulate_plainly)]
     same(*runs)
     assert runs[0].sources["optimistic"] > 20
     assert runs[0].budget == spent + 0.4

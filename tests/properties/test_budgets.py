@@ -14,6 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import surefoot as sf
+from plain_loop import simulate_plainly
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.evidence.counts import entered
 from surefoot.rivals.budget_agent import BudgetGrounds, switch
@@ -199,7 +200,7 @@ def spied_plans(monkeypatch, agent, play):
     return run, made
 
 
-@pytest.mark.parametrize("simulate", [sf.simulate, sf.simulate_reference])
+@pytest.mark.parametrize("simulate", [sf.simulate, simulate_plainly])
 @pytest.mark.parametrize("replan", [0.0, 0.1])
 def test_every_episode_played_by_the_explorer_was_allowed(monkeypatch, replan, simulate):
     """Played by each of the loops: who played each episode is what the rule says of that episode,
@@ -513,7 +514,7 @@ def test_what_the_problem_says_is_part_of_the_mark():
     # What was seen of the dynamics may be used, and is gone on with from the other start, by every
     # driver.
     kept = counts.forget_start()
-    for simulate in (sf.simulate, sf.simulate_reference):
+    for simulate in (sf.simulate, simulate_plainly):
         run = simulate(worlds[0], agents[0], 20, seed=0, counts=kept)
         assert run.counts.n_start.tolist() == [20, 0]
         assert run.min_value == pytest.approx(2.0)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surefoot as sf
+from plain_loop import simulate_plainly
 from surefoot.agents.replanning import block_length
 
 EPISODES = 130
@@ -80,7 +81,7 @@ def test_everybody_plans_at_the_same_episodes(share):
     for default in agents_of(world):
         agent = replace(default, replan=share)
         assert by_learner(world, agent, EPISODES) == expected, agent
-        assert by_simulation(sf.simulate_reference, world, agent, EPISODES) == expected, agent
+        assert by_simulation(simulate_plainly, world, agent, EPISODES) == expected, agent
         if share > 0.0:
             assert by_simulation(sf.simulate, world, agent, EPISODES) == expected, agent
 
@@ -90,7 +91,7 @@ def test_a_run_that_goes_on_counts_all_episodes():
     world = sf.world("trap")
     agent = sf.EpsMix(world.problem, world.baseline, 0.6, replan=0.1)
     first = sf.simulate(world, agent, 95, seed=0).counts
-    for simulate in (sf.simulate, sf.simulate_reference):
+    for simulate in (sf.simulate, simulate_plainly):
         assert by_simulation(simulate, world, agent, 60, counts=first) == planned_at(
             0.1, 60, first=95
         )
@@ -143,7 +144,7 @@ def test_an_agent_of_ones_own_may_have_a_share():
         replan = 2
 
     for kind, share in ((Own, 0.0), (Sharing, 0.5)):
-        for simulate in (sf.simulate, sf.simulate_reference):
+        for simulate in (sf.simulate, simulate_plainly):
             assert by_simulation(simulate, world, kind(), 40) == planned_at(share, 40)
     with pytest.raises(sf.InvalidSetting, match="replan is 2, expected a number from 0 to 1"):
         sf.simulate(world, Wrong(), 3, seed=0)

@@ -17,6 +17,7 @@ import pytest
 import scipy.sparse
 
 import surefoot as sf
+from plain_loop import simulate_plainly
 from surefoot import kernels
 from surefoot.audit import verifier
 from surefoot.errors import InvalidCounts, InvalidFile
@@ -32,7 +33,6 @@ from surefoot.model.count_lists import (
     with_room,
 )
 from surefoot.model.transitions import Lists, Table, more_than, same_counts
-from surefoot.run.simulate import simulate_reference
 
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -373,7 +373,7 @@ def test_loops_agree_with_the_reference_loop():
     made, agent = large()
     agent = sf.StepMix(made.problem, agent.pi_b, agent.floor, delta=0.2, pooled=True, replan=0.0)
     quick = sf.simulate(made, agent, 150, seed=4)
-    slow = simulate_reference(made, agent, 150, seed=4)
+    slow = simulate_plainly(made, agent, 150, seed=4)
     assert quick.counts == slow.counts and quick.regret == slow.regret
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from plain_loop import simulate_plainly
 from surefoot.base.nodes import EPISODE, FINE, LOST, NODES, OUTSIDE, PLACES, STAKES, WEIGHTS, spread
 from surefoot.bounds import portfolio as readable
 from surefoot.kernels import portfolio as kernel
@@ -366,7 +367,7 @@ def test_every_agent_labels_its_baseline_in_every_loop():
     for kind in (sf.BudgetExploration, sf.EpsMix):
         agent = kind(world.problem, world.baseline, world.suggested_floor, **settings)
         fast, plain = (
-            run(world, agent, 40, 3, progress=False) for run in (sf.simulate, sf.simulate_reference)
+            run(world, agent, 40, 3, progress=False) for run in (sf.simulate, simulate_plainly)
         )
         assert fast.counts == plain.counts and fast.counts.spread_episodes == 40
         learner = sf.Learner(agent, 0)

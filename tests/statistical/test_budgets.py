@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from plain_loop import simulate_plainly
 from surefoot.agents.base import adapted, plan_next
 from surefoot.rivals.budget_agent import BudgetAgent
 from surefoot.worlds.exact import cost_of, value_of
@@ -357,7 +358,7 @@ def test_the_smallest_sum_against_a_recount(monkeypatch, name, replan):
     world = sf.world(name)
     floor, below, inner = value_of(world, world.baseline), 0, 0
     for agent in learners(world, replan):
-        plain, each = spied(monkeypatch, sf.simulate_reference, world, agent, 120, floor)
+        plain, each = spied(monkeypatch, simulate_plainly, world, agent, 120, floor)
         sums = np.cumsum(each)
         assert plain.min_cumulative == pytest.approx(sums.min(), abs=1e-9)
         below += sums.min() < 0
@@ -385,7 +386,7 @@ def test_the_smallest_sum_of_costs(monkeypatch):
         }
         settings |= {"episodes": 100, "bounds": sf.BernsteinBox(0.0), "pooled": True}
         agent = sf.DOPE(world.problem, world.baseline, **settings)
-        for simulate in (sf.simulate, sf.simulate_reference):
+        for simulate in (sf.simulate, simulate_plainly):
             run, each = spied(monkeypatch, simulate, world, agent, 100, None)
             assert run.min_cumulative == pytest.approx(np.cumsum(each).min(), abs=1e-9)
             assert run.violations == (each < -1e-12).sum()

@@ -18,6 +18,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import surefoot as sf
+from plain_loop import simulate_plainly
 from surefoot import kernels
 
 GIVE = 0.1
@@ -156,7 +157,7 @@ def test_the_worst_explorer_keeps_the_share_too(name, kind):
         assert run.off_baseline == 0
         assert run.min_value < run.baseline
     level = (1 - GIVE) * world.at_start(sf.policy_value(world, world.baseline)[0])
-    broken = sf.simulate_reference(
+    broken = simulate_plainly(
         world, ByTheLowerBound(agent), 25, seed=0, floor=level, progress=False
     )
     assert broken.violations >= 10  # control: by the lower bound the same explorer breaks it

@@ -1,6 +1,6 @@
 """The fused loop: plan, draw, count and evaluate exactly, without leaving compiled code.
 
-It draws uniform numbers in the order of the reference loop (the coin if there is one, then action
+It draws uniform numbers in the order of `play` (the coin if there is one, then action
 and next state of each step) and adds in the same order, so both give the same run to the last bit.
 """
 

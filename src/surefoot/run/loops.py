@@ -1,13 +1,11 @@
 """The loops of a simulation: what is played episode by episode, and where it is entered.
 
-The reference loop works for any agent and is easy to read. Where an agent plans before every
-episode, another plays each plan in compiled code, and the fused loop plans there, too, for the
-StepMix family: they draw the same numbers in the same order. Where plans are in force for longer,
-the last draws whole blocks at once, with the same law. `agents/schedule.py` says when each of them
-replans.
+Where an agent plans before every episode, one loop plays each plan in compiled code, and the fused
+loop plans there, too, for the StepMix family: they draw the same numbers in the same order as
+`play`, episode by episode. Where plans are in force for longer, the last draws whole blocks at
+once, with the same law. `agents/schedule.py` says when each of them replans.
 """
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -32,7 +30,7 @@ from surefoot.model.policy import EpisodicMixture, check_policy, draw
 from surefoot.model.problem import Problem
 from surefoot.model.transitions import Lists
 from surefoot.run.blocks import draw_block
-from surefoot.run.run import add_episode, check_step
+from surefoot.run.run import check_step
 from surefoot.run.setup import Measured, RunSetup, Seed, new_tally
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
@@ -185,33 +183,11 @@ def known_rewards_in(
     return kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
 
 
-def reference_loop(context: RunContext) -> Iterator[int]:
-    """Plan, evaluate, play, count. Yields after every episode."""
-    setup, counts, rng = context.setup, context.counts, context.rng
-    in_force, measured = None, Measured(math.nan, math.nan)
-    for k in range(setup.episodes):
-        following = None if in_force is None else in_force.next(counts)
-        if following is None:
-            following = context.replan()
-        if following is not in_force:
-            in_force = following
-            measured = setup.measure(in_force.plan.policy)
-        plan = in_force.plan
-        drawn = plan.toss(rng)
-        episode = play(context.world, drawn.policy, rng)
-        learnt = episode.as_learnt(
-            setup.agent.problem, setup.agent.whose(drawn.baseline), plan.entry
-        )
-        counts.add_unnumbered(learnt)
-        add_episode(context.tally, measured, plan, setup.level)
-        yield k + 1
-
-
 def plan_by_plan(context: RunContext) -> Iterator[int]:
     """Any agent: it plans in Python, and each plan is played in compiled code for as long as it is
     in force.
 
-    The same bits as the reference loop. Yields after every stretch.
+    The same bits as `play`, episode by episode. Yields after every stretch.
     """
     setup, counts, world = context.setup, context.counts, context.world
     problem = setup.agent.problem
@@ -348,7 +324,7 @@ def block_by_block(context: RunContext) -> Iterator[int]:
     """Whole blocks at once. Yields after every block, or part of one that a plan lasts.
 
     The length of a block is fixed when it is planned, so its episodes are i.i.d. and their counts
-    are multinomial, step by step. The law of the reference loop, not its bits.
+    are multinomial, step by step. The law of `play`, not its bits.
     """
     setup, counts = context.setup, context.counts
     in_force: PlanInForce | None = None

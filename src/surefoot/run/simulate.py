@@ -11,7 +11,7 @@ from surefoot.base.progress import Report, Stop, ctrl_c, progress_bar
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidSetting
 from surefoot.evidence.counts import Counts
-from surefoot.run.loops import Loop, RunContext, loop_for, number_run, reference_loop
+from surefoot.run.loops import Loop, RunContext, loop_for, number_run
 from surefoot.run.run import Run, run_from, trace_of
 from surefoot.run.setup import RunSetup, Seed, check_checkpoints, check_seed, check_setup
 from surefoot.worlds.tabular_mdp import TabularMDP
@@ -36,9 +36,9 @@ def simulate(
 
     `floor` counts violations of another floor than the agent's own (for which there is then no
     promise), or of any floor for an agent without one. Values are exact, not sampled. Whole blocks
-    of episodes that share a plan are drawn at once, with the law of `simulate_reference` but other
-    bits. An agent with `replan=0` plans before every episode: the StepMix family in compiled code,
-    others in Python; to the same last bit as `simulate_reference`.
+    of episodes that share a plan are drawn at once, with the law of `play` but other bits. An agent
+    with `replan=0` plans before every episode: the StepMix family in compiled code, others in
+    Python; to the same last bit as `play`, episode by episode.
 
     `checkpoints` are numbers of episodes: what a plan made after so many would say goes into
     `run.trace` (at the end of the block that they are in), and changes nothing in the run. `ledger`
@@ -49,25 +49,16 @@ def simulate(
     episode.
     """
     setup = check_setup(world, agent, episodes, floor)
-    return _simulate(
-        setup, loop_for(setup.agent, ledger), seed, counts, progress, checkpoints, ledger
-    )
-
-
-def simulate_reference(
-    world: TabularMDP,
-    agent: Agent,
-    episodes: int,
-    seed: Seed,
-    floor: float | None = None,
-    counts: Counts | None = None,
-    progress: bool | None = None,
-    checkpoints: Iterable[int] = (),
-    ledger: str | Path | None = None,
-) -> Run:
-    """`simulate` by the reference loop: slower, and easy to read."""
-    setup = check_setup(world, agent, episodes, floor)
-    return _simulate(setup, reference_loop, seed, counts, progress, checkpoints, ledger)
+    with (
+        ctrl_c() as stop,
+        progress_bar(setup.agent.name, setup.episodes, progress) as report,
+        _new_ledger(ledger, setup) as written,
+    ):
+        checked = check_seed(seed)
+        context = RunContext.begin(
+            setup, checked, counts, check_checkpoints(checkpoints, setup.episodes), written
+        )
+        return _run(context, loop_for(setup.agent, ledger), checked, report, stop)
 
 
 def simulate_many(
@@ -116,28 +107,6 @@ def simulate_many(
 
         runs: list[Run | None] = parallel(joblib.delayed(one)(i) for i in range(len(checked)))
     return [run for run in runs if run is not None]
-
-
-def _simulate(
-    setup: RunSetup,
-    loop: Loop,
-    seed: Seed,
-    counts: Counts | None,
-    progress: bool | None,
-    checkpoints: Iterable[int],
-    ledger: str | Path | None,
-) -> Run:
-    """Simulate one run, watched and interruptible."""
-    with (
-        ctrl_c() as stop,
-        progress_bar(setup.agent.name, setup.episodes, progress) as report,
-        _new_ledger(ledger, setup) as written,
-    ):
-        checked = check_seed(seed)
-        context = RunContext.begin(
-            setup, checked, counts, check_checkpoints(checkpoints, setup.episodes), written
-        )
-        return _run(context, loop, checked, report, stop)
 
 
 def _run(context: RunContext, loop: Loop, seed: Seed, report: Report, stop: Stop) -> Run:

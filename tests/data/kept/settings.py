@@ -1,6 +1,7 @@
 """The runs whose bits are kept, in the words of the public interface.
 
-Everything here goes through `surefoot`'s public names. If one of them, or an attribute, gets
+Everything here goes through `surefoot`'s public names, but for the plain loop of
+tests/oracles/plain_loop.py. If one of them, or an attribute, gets
 another name, this file is the only one to change; the numbers in bits.json stay as they are.
 """
 
@@ -20,6 +21,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 
 import surefoot as sf
+from plain_loop import simulate_plainly
 
 LIBRARIES = ("numpy", "numba", "highspy", "duckdb", "gymnasium")
 
@@ -486,7 +488,7 @@ def warm(seed: int, folder: Path) -> Made:
     runs = sf.simulate_many(
         world, agent, 500, [seed, seed + 1], jobs=1, counts=first.counts, progress=False
     )
-    plain = sf.simulate_reference(world, agent, 100, seed, progress=False)
+    plain = simulate_plainly(world, agent, 100, seed, progress=False)
     made = [of_run(run) for run in (first, *runs, plain)]
     groups = {
         f"{i} {name}": group for i, one in enumerate(made) for name, group in one.groups.items()

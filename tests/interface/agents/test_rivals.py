@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
+from plain_loop import simulate_plainly
 from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.bounds.lp import Occupancy
 from surefoot.cli.main import app
@@ -247,7 +248,7 @@ def limited(name, world, baseline, value, episodes, **settings):
 @pytest.mark.parametrize("name", LIMITED)
 def test_more_episodes_than_the_proof_covers(name, world, baseline, value):
     agent = limited(name, world, baseline, value, 100)
-    for run in (sf.simulate, sf.simulate_reference):
+    for run in (sf.simulate, simulate_plainly):
         with pytest.raises(
             sf.InvalidSetting,
             match=r"101 episodes are asked for, but .* are for 100 in all.*episodes=",
@@ -815,7 +816,7 @@ def test_an_agent_by_hand_continues_as_it_says(world, assert_same_run):
     """By both loops that play episode by episode; and in blocks, which are as long as it says."""
     runs = [
         simulate(world, Handmade(world.problem), 95, seed=0)
-        for simulate in (sf.simulate, sf.simulate_reference)
+        for simulate in (sf.simulate, simulate_plainly)
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(

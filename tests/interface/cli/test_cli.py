@@ -13,6 +13,7 @@ from contextlib import nullcontext
 import pytest
 
 import surefoot as sf
+from plain_loop import simulate_plainly
 from surefoot.base.progress import check_ctrl_c, ctrl_c, ctrl_c_while_compiling
 from surefoot.cli.main import main
 
@@ -265,9 +266,9 @@ def test_an_interrupted_run_is_a_run(paper_world):
     baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
     agent = sf.StepMix.paper(paper_world.problem, baseline, 2.0)
     # Ctrl-C while kernels are compiled or loaded is another matter
-    for drive in (sf.simulate, sf.simulate_reference):
+    for drive in (sf.simulate, simulate_plainly):
         drive(paper_world, agent, 1, seed=0)
-    for drive in (sf.simulate, sf.simulate_reference):
+    for drive in (sf.simulate, simulate_plainly):
         before = signal.getsignal(signal.SIGINT)
         signal.setitimer(signal.ITIMER_REAL, 0.5)
         signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
+from plain_loop import simulate_plainly
 from surefoot.bounds.certificate import fingerprint_of
 from surefoot.cli.console import BAD_DATA, CERTIFICATE_FAILED
 from surefoot.cli.main import app
@@ -314,7 +315,7 @@ class TestCertificates:
             start = sf.hand_over(learnt, FLOOR, kind)
             agent, begin = replace(start.agent, replan=0.0), start.counts
             fast = sf.simulate(world, agent, 200, seed=3, counts=begin)
-            plain = sf.simulate_reference(world, agent, 200, seed=3, counts=begin)
+            plain = simulate_plainly(world, agent, 200, seed=3, counts=begin)
             assert fast.counts == plain.counts
             assert (fast.violations, fast.regret, fast.sources) == (
                 plain.violations,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from plain_loop import simulate_plainly
 from surefoot.errors import InvalidStudy
 from surefoot.logs.methods import METHODS
 from surefoot.studies.run.trial import (
@@ -406,7 +407,7 @@ def test_checkpoints_change_nothing_and_say_what_a_plan_would():
         assert np.array_equal(marked.trace.candidates[-1], last.candidates)
         if replan == 0.0:
             assert list(marked.trace.episode) == [1, 100, 300]
-            after = sf.simulate_reference(world, agent, 300, 5, checkpoints=(1, 100, 300)).trace
+            after = simulate_plainly(world, agent, 300, 5, checkpoints=(1, 100, 300)).trace
             assert np.array_equal(after.candidates, marked.trace.candidates)
     thompson = sf.StepMix(world.problem, world.baseline, 0.6, explorer=sf.Thompson(world.problem))
     with_looks = sf.simulate(world, thompson, 90, 5, checkpoints=(30, 60))
@@ -419,7 +420,7 @@ def test_checkpoints_change_nothing_and_say_what_a_plan_would():
 def test_curves_say_who_played_when():
     world = sf.world("trap")
     agent = sf.StepMix(world.problem, world.baseline, 0.6)
-    for simulate in (sf.simulate, sf.simulate_reference):
+    for simulate in (sf.simulate, simulate_plainly):
         run = simulate(world, agent, 1000, 1)
         assert run.off_baseline is not None
         assert run.curve.sources.sum(axis=0).tolist() == list(run.sources.values())
