@@ -211,7 +211,7 @@ COMPILED = """
 import sys
 import numpy as np
 import surefoot as sf
-sys.path.insert(0, {oracles!r})
+sys.path.insert(0, {shared!r})
 from plain_loop import simulate_plainly
 from surefoot.kernels import episodes, evidence, mixing, splices, values
 
@@ -243,8 +243,8 @@ def test_kernels_are_compiled_once():
     first minute. Counted in a process of its own, because other tests compile the same kernels for
     other kinds of counts.
     """
-    oracles = str(Path(__file__).parents[1] / "oracles")
-    code = COMPILED.format(names=SPLICES, oracles=oracles)
+    shared = str(Path(__file__).parents[1] / "shared")
+    code = COMPILED.format(names=SPLICES, shared=shared)
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["2"] * 3 + ["1"] * 4
 

@@ -36,7 +36,7 @@ COMPILED = {".pyc", ".nbi", ".nbc"}  # what Python and numba leave beside the so
 CHECKED = (
     "tests/conftest.py",
     "tests/data",
-    "tests/oracles",
+    "tests/shared",
     "tests/reference/test_check_values.py",
     "tests/agreement/conftest.py",
     "tests/agreement/test_same_bits.py",

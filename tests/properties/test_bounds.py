@@ -15,6 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import surefoot as sf
+from formulas import as_printed
+from kernel_values import evidence_of, plan_values
+from surefoot import kernels
+from surefoot.kernels.kl import BOTH
 
 examples = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 
@@ -42,29 +46,19 @@ def tables(draw, smallest=0):
     return sf.Problem(r, s1=int(rng.integers(S))), sf.Counts(n_sas), pi
 
 
-def splices(model, bounds, pi_b):
-    """pi^{h0} for h0 = 0..H."""
-    pi_bar = bounds.optimistic(model).policy
-    return [sf.splice(pi_b, pi_bar, h0) for h0 in range(model.H + 1)]
-
-
 # ---- Any table -----------------------------------------------------------------------------------
 
 
 @examples
 @given(tables(), st.sampled_from([1.0, 0.01, 0.0]), st.sampled_from([0.5, 0.05, 1e-9]))
 def test_bounds_are_in_order_and_in_range(table, scale, delta):
-    """0 <= V_low <= V_up <= H at every state and step, for pi_bar, every splice, and in the
-    kernel's plans.
+    """0 <= V_low <= V_up <= H at every state and step, for pi_bar, every splice, and in
+    plans.
     """
     problem, counts, pi_b = table
     bounds = sf.Bernstein(scale)
     agent = sf.StepMix(problem, pi_b, 0.0, delta=delta, bounds=bounds)
-    model = sf.Model(problem, counts, agent.delta_prime)
-    for values in [
-        bounds.optimistic(model),
-        *(bounds.evaluate(model, pi) for pi in splices(model, bounds, pi_b)),
-    ]:
+    for values in plan_values(bounds, problem, counts, agent.delta_prime, pi_b):
         assert (values.V_low >= 0).all()
         assert (values.V_low <= values.V_up + ROUNDING).all()
         assert (values.V_up <= problem.H + ROUNDING).all()
@@ -82,14 +76,17 @@ def test_untried_pairs_are_worth_anything(table, scale):
     H, S, A = problem.H, problem.S, problem.A
     n_sas = np.array(counts.n_sas)
     n_sas[:, :, 0] = 0
-    model, bounds = sf.Model(problem, sf.Counts(n_sas), DELTA), sf.Bernstein(scale)
-    rng = np.random.default_rng(S * A * H)
+    bounds = sf.Bernstein(scale)
+    evidence, rng = evidence_of(bounds, problem, sf.Counts(n_sas), DELTA), np.random.default_rng(S)
     for h in range(H):
         V_low, V_up = np.sort(rng.random((2, S)) * H, axis=0)
-        Q_up, Q_low = bounds.q_bounds(model, h, V_up, V_low)
+        scratch, everyone = np.zeros((5, S * A)), np.zeros((0, A))
+        what = (evidence, h, h, 0, S * A, H, V_up, V_low, scratch, BOTH, everyone)
+        kernels.q_bounds(*what)
+        Q_up, Q_low = scratch[:2].reshape(2, S, A)
         assert np.isfinite(Q_up).all() and np.isfinite(Q_low).all()
         assert (Q_up[:, 0] == H).all() and (Q_low[:, 0] == 0).all()
-    # The kernel: the optimistic policy takes the untried action (the first of those at H); nothing
+    # In a plan the optimistic policy takes the untried action (the first of those at H); nothing
     # is proved.
     for untried in (sf.Counts(n_sas), sf.Counts.zeros(problem)):
         plan = sf.BPIUCBVI(problem, bounds=bounds).plan(untried)
@@ -120,14 +117,13 @@ def test_one_visit_is_not_none():
 def test_an_estimate_without_error_is_enclosed(table, scale):
     """If P_hat IS the truth, V_low <= V^pi <= V_up for any policy, by any amount of data."""
     problem, counts, pi = table
-    bounds, model = sf.Bernstein(scale), sf.Model(problem, counts, DELTA)
-    world = sf.TabularMDP(model.P_hat, problem.r, s1=problem.s1)
+    world = sf.TabularMDP(sf.Model(problem, counts, DELTA).P_hat, problem.r, s1=problem.s1)
     V = sf.policy_value(world, pi)
-    values = bounds.evaluate(model, pi)
+    best, *_, values = plan_values(sf.Bernstein(scale), problem, counts, DELTA, pi)
     assert (V - values.V_low).min() >= -ROUNDING and (values.V_up - V).min() >= -ROUNDING
-    assert sf.solve(world).V[0, world.s1] <= bounds.optimistic(model).V_up[0, world.s1] + ROUNDING
+    assert sf.solve(world).V[0, world.s1] <= best.V_up[0, world.s1] + ROUNDING
     # Without a bonus the interval closes on it.
-    exact = sf.Bernstein(0.0).evaluate(model, pi)
+    exact = plan_values(sf.Bernstein(0.0), problem, counts, DELTA, pi)[-1]
     np.testing.assert_allclose(exact.V_low, V, atol=ROUNDING * problem.H, rtol=0)
     np.testing.assert_allclose(exact.V_up, V, atol=ROUNDING * problem.H, rtol=0)
 
@@ -151,14 +147,10 @@ def broken_promises(seed, episodes, counts_of, scale=1.0):
     world, pi_b, counts = middle_of_a_run(seed, episodes, counts_of)
     bounds = sf.Bernstein(scale)
     agent = sf.StepMix(world.problem, pi_b, 0.0, delta=DELTA, bounds=bounds)
-    model, plan, best = (
-        sf.Model(world.problem, counts, agent.delta_prime),
-        agent.plan(counts),
-        sf.solve(world),
-    )
-    broken = set()
-    for h0, pi in enumerate(splices(model, bounds, pi_b)):
-        V, values = sf.policy_value(world, pi), bounds.evaluate(model, pi)
+    plan, best = agent.plan(counts), sf.solve(world)
+    broken, each = set(), plan_values(bounds, world.problem, counts, agent.delta_prime, pi_b)
+    for h0, values in enumerate(each):
+        V = sf.policy_value(world, values.policy)
         if plan.candidates[h0] > V[0, world.s1] + ROUNDING or (values.V_low > V + ROUNDING).any():
             broken.add("V_low <= V^pi")
         # V_up of a splice covers pi_b up to h0 and then the BEST there is.
@@ -166,10 +158,7 @@ def broken_promises(seed, episodes, counts_of, scale=1.0):
             values.V_up < sf.policy_value(world, sf.splice(pi_b, best.policy, h0)) - ROUNDING
         ).any():
             broken.add("V_up >= V*")
-    if (
-        plan.upper < best.value - ROUNDING
-        or (bounds.optimistic(model).V_up < best.V - ROUNDING).any()
-    ):
+    if plan.upper < best.value - ROUNDING or (each[0].V_up < best.V - ROUNDING).any():
         broken.add("V_up >= V*")
     return broken, (plan.candidates > 0).mean()
 
@@ -202,22 +191,12 @@ def test_a_bonus_far_too_small_is_noticed_too(counts_of):
     assert broken >= len(CASES) / 10
 
 
-def misprinted_lower(model, pi):
-    """Eq. Xd as printed: V_low = <pi, Q_up>."""
-    bounds = sf.Bernstein()
-    V_up, V_low = np.zeros(model.problem.S), np.zeros(model.problem.S)
-    for h in reversed(range(model.H)):
-        Q_up, _ = bounds.q_bounds(model, h, V_up, V_low)
-        V_up, V_low = (pi[h] * Q_up).sum(axis=1), (pi[h] * Q_up).sum(axis=1)
-    return V_low[model.problem.s1]
-
-
 def test_the_misprint_is_not_a_lower_bound(counts_of):
     """Control: V_low read from Q_up exceeds V^pi in all of the same cases, so Q_low is meant."""
     for seed, episodes in CASES:
         world, pi_b, counts = middle_of_a_run(seed, episodes, counts_of)
         agent = sf.StepMix.paper(world.problem, pi_b, 0.0, delta=DELTA)
-        misprinted = misprinted_lower(sf.Model(world.problem, counts, agent.delta_prime), pi_b)
+        misprinted = as_printed(world.problem, counts, agent.delta_prime, pi_b)
         assert misprinted > sf.policy_value(world, pi_b)[0, world.s1]
         assert misprinted > agent.plan(counts).candidates[-1]
 
@@ -231,9 +210,9 @@ def test_pooled_bounds_hold_in_a_stationary_world(counts_of):
         pi_b = sf.boltzmann(sf.solve(world).Q, 5.0)
         counts = counts_of(world, sf.uniform(3, 3, 3), episodes, seed, pooled=True)
         agent = sf.StepMix.paper(world.problem, pi_b, 0.0, delta=DELTA, pooled=True)
-        plan, bounds = agent.plan(counts), sf.Bernstein()
-        model = sf.Model(world.problem, counts, agent.delta_prime)
-        V = [sf.policy_value(world, pi)[0, world.s1] for pi in splices(model, bounds, pi_b)]
+        plan = agent.plan(counts)
+        each = plan_values(sf.Bernstein(), world.problem, counts, agent.delta_prime, pi_b)
+        V = [sf.policy_value(world, values.policy)[0, world.s1] for values in each]
         assert (plan.candidates <= np.array(V) + ROUNDING).all() and plan.upper >= sf.solve(
             world
         ).value

@@ -539,7 +539,7 @@ def test_an_account_that_nobody_claimed_is_refused():
     world = sf.world("trap")
     agent = budget(world)
     counts = sf.Counts.zeros(world.problem).add(episode(0.5))
-    for ask in (agent.plan, agent.plan_reference, lambda some: sf.Learner(agent, 0, some)):
+    for ask in (agent.plan, lambda some: sf.Learner(agent, 0, some)):
         with pytest.raises(sf.InvalidCounts, match=r"or of nobody.*agent\.claim\(counts\)"):
             ask(counts)
     agent.claim(counts)

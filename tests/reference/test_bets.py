@@ -26,9 +26,8 @@ import surefoot as sf
 from plain_loop import simulate_plainly
 from surefoot.audit import verifier
 from surefoot.base.bets import COIN, COSTS, STAKES, WEIGHTS, between
-from surefoot.bounds import bets as readable
-from surefoot.bounds.kl import mean_bounds as coin_bounds
 from surefoot.kernels import bets as kernel
+from surefoot.logs.methods.learnt import coin_lower
 
 UNITS = 2**20
 LAWS = {
@@ -87,17 +86,15 @@ def test_the_inequality(theta):
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("n", [1, 7, 100, 3000])
-def test_kernel_and_readable_version_agree(law, n):
-    seen = sums(in_units(law, n))
+def test_both_ends_come_from_one_side_less_a_margin(law, n):
+    n, x, z = sums(in_units(law, n))
     for level in (0.5, 0.02, 1e-6):
-        found = kernel.average_bounds(*seen, math.log(1 / level), 1.0, 0.0)
-        expected = readable.mean_bounds(*seen, math.log(1 / level))
-        assert found == pytest.approx(expected, abs=1e-11)
-        assert found[0] <= expected[0] + 1e-14 and found[1] >= expected[1] - 1e-14
-        with_margin = kernel.average_bounds(*seen, math.log(1 / level), 1.0, 0.125)
-        assert with_margin == pytest.approx(
-            (max(found[0] - 0.125, 0), min(found[1] + 0.125, 1)), abs=1e-15
-        )
+        log_inverse = math.log(1 / level)
+        low, up = (kernel.average_lower(n, end, z, log_inverse) for end in (x, n - x))
+        for margin in (0.0, 0.125):
+            found = kernel.average_bounds(n, x, z, log_inverse, 1.0, margin)
+            expected = max(low - margin, 0.0), min(1.0 - up + margin, 1.0)
+            assert found == pytest.approx(expected, abs=1e-15)
 
 
 def average(x, m):
@@ -117,6 +114,12 @@ def average(x, m):
         return whole
 
 
+def of_sums(m, x):
+    """The logarithm of what the sums of these rewards say of that."""
+    n, X, Z = sums(x)
+    return kernel.log_average(m, n, X, Z, kernel.log_mixture(n, X))
+
+
 # How much of the way from an end to the mean rewards themselves would prove beyond it, at most,
 # from 400 rewards on: nothing is lost of rewards of 0 and 1, which the coin bounds; of others, what
 # (n, X, Z) do not say
@@ -131,9 +134,7 @@ def test_both_ends_are_on_the_safe_side(law):
         for seen in (x, UNITS - x):
             found, mean = kernel.average_lower(*sums(seen), math.log(50.0)), seen.mean() / UNITS
             if found == 0.0:  # 50 is reached below 2^-60, if at all
-                assert mean == 0.0 or (
-                    n == 1 and readable.log_average(2.0**-60 * mean, *sums(seen)) < math.log(50.0)
-                )
+                assert mean == 0.0 or (n == 1 and of_sums(2.0**-60 * mean, seen) < math.log(50.0))
                 continue
             assert 0.0 < found < mean and average(seen, found) >= 50
             assert n < 400 or average(seen, found + LOST.get(law, 0.4) * (mean - found)) < 50
@@ -179,10 +180,10 @@ def test_what_is_gained_and_lost_beside_the_coin():
     log(4/3) at most.
     """
     log_inverse = math.log(20.0)
-    assert coin_bounds(100, 50.0, log_inverse, 1.0)[0] < 0.38
+    assert coin_lower(100.0, 50.0, log_inverse) < 0.38
     assert kernel.average_lower(100.0, 50.0, 25.0, log_inverse) > 0.45
     for n, X in ((10, 3), (1000, 700), (5000, 100)):
-        worst = coin_bounds(n, float(X), log_inverse + math.log(4 / 3), 1.0)[0]
+        worst = coin_lower(float(n), float(X), log_inverse + math.log(4 / 3))
         assert kernel.average_lower(float(n), float(X), 0.0, log_inverse) >= worst - 1e-9
 
 
@@ -230,7 +231,7 @@ def crossed(counts, values, mean, log_inverse, rule):
         ]
         if rule == "hindsight":  # the best stake
             return max(map(max, logs)) >= log_inverse
-        low, up = coin_bounds(n, X, log_inverse, 1.0)
+        low, up = coin_lower(n, X, log_inverse), 1.0 - coin_lower(n, n - X, log_inverse)
         capitals = [
             sum(w / sum(WEIGHTS) * math.exp(x) for w, x in zip(WEIGHTS, side, strict=True))
             for side in logs

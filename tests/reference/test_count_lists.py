@@ -192,7 +192,7 @@ WORDS = (
 @pytest.mark.parametrize("word", WORDS.split(" | "))
 @pytest.mark.parametrize("kind", [sf.EpsMix, sf.StepMix])
 def test_the_same_plan_from_a_table_and_from_lists(word, kind, monkeypatch):
-    """Values agree to 1e-12, also of the readable version; and rho and h with them."""
+    """Values agree to 1e-12, and rho and h with them."""
     made = world(word)
     problem = made.problem.forget(rewards="unknown" in word, start="nostart" in word)
     floor = sf.Relative(0.3) if word == "relative" else 0.3
@@ -238,9 +238,6 @@ def test_the_same_plan_from_a_table_and_from_lists(word, kind, monkeypatch):
     )
     assert found.upper == pytest.approx(dense.upper, abs=1e-12)
     assert word in ("relative", "paper") or found.source != "baseline"
-    if word != "relative":  # there the last one is an upper value in the readable version
-        readable = agent.plan_reference(listed)
-        assert_same_values(found, readable, 1e-9)
 
 
 def assert_same_values(found, other, atol):

@@ -1,5 +1,5 @@
-"""KL certificates: outside values to 1e-9, the dual against its primal, and the kernel against
-the readable version.
+"""KL certificates: outside values to 1e-9, the dual against its primal, and mixtures against their
+definitions.
 """
 
 import math
@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents import SpliceAgent
-from surefoot.bounds.kl import supports_radius
-from surefoot.bounds.kl import worst_mean as readable
+from formulas import radius
+from kernel_values import evidence_of, plan_values
 from surefoot.kernels import kl as kernel
-
-SPLICES = sorted(name for name, kind in sf.AGENTS.items() if issubclass(kind, SpliceAgent))
 
 CASES = range(9)
 
@@ -32,12 +29,10 @@ def built(case):
 def test_check_values(check_values, i):
     case = check_values[i]
     problem, baseline, counts = built(case)
-    model = sf.Model(problem, counts, case["delta"])
     pi_bar = np.eye(problem.A)[np.array(case["bernstein"]["optimistic_actions"])]
-    found = [
-        sf.KL(full_support=True).lower(model, sf.splice(baseline, pi_bar, h0))
-        for h0 in range(problem.H + 1)
-    ]
+    bounds = sf.KL(full_support=True)
+    values = plan_values(bounds, problem, counts, case["delta"], baseline, pi_bar)
+    found = [each.V_low[0, problem.s1] for each in values]
     np.testing.assert_allclose(
         found, case["kl"]["lower_by_h0_for_bernstein_optimistic_splices"], atol=1e-9, rtol=0
     )
@@ -53,18 +48,6 @@ def random_ball(rng):
     if rng.random() < 0.2:
         V[:] = V[0]
     return n / n.sum(), float(10 ** rng.uniform(-7, 1.5)), V
-
-
-def test_kernel_is_readable():
-    """500 balls: clipped, wide, narrow, with unseen worst states, with constant V."""
-    rng = np.random.default_rng(0)
-    for _ in range(500):
-        p_hat, eps, V = random_ball(rng)
-        for sign in (1.0, -1.0):
-            found = kernel.worst_mean(p_hat, V, len(V), sign, eps, 0.0)
-            assert found == pytest.approx(
-                readable(p_hat, eps, sign * V), abs=1e-10 * max(1.0, V.max())
-            )
 
 
 # ---- The mixture over unknown supports -----------------------------------------------------------
@@ -100,15 +83,15 @@ def exact_radius(n_i, log_union):
 
 
 def both_radii(n_i, log_union):
-    """By the kernel and by the readable version."""
+    """By the kernel, which leaves out terms that do not count, and by the whole sum over k."""
     S, n = len(n_i), float(n_i.sum())
     compiled = kernel.supports_radius(n_i, np.arange(S), S, n, log_union, np.zeros(S))
-    return compiled, float(supports_radius(n_i, np.ones(S, dtype=np.bool_), log_union))
+    return compiled, float(radius(n_i, False, log_union))
 
 
 @pytest.mark.parametrize("S", range(1, 8))
 def test_the_mixture_over_supports_is_its_definition(S):
-    """All supports one by one, in exact fractions, against the sum over k of both versions."""
+    """All supports one by one, in exact fractions, against both sums over k."""
     rng = np.random.default_rng(S)
     for n in (1, 2, 3, 7, 30):
         n_i = rng.multinomial(n, rng.dirichlet(np.full(S, 0.5)))
@@ -125,7 +108,7 @@ def test_the_mixture_over_supports_is_a_law(S):
     assert sum(map(by_enumeration, after)) == by_enumeration(n_i)
 
 
-def test_the_kernel_of_the_mixture_over_supports_is_readable():
+def test_the_kernel_sums_over_the_sizes_of_supports():
     """Whole and fractional counts, 10^9 visits, up to 300 states and as many of them seen; all
     terms count there.
     """
@@ -138,10 +121,10 @@ def test_the_kernel_of_the_mixture_over_supports_is_readable():
         if rng.random() < 0.3:
             n_i *= rng.random(S)
         n_i = n_i if n_i.sum() % 1 else n_i.astype(np.int64)
-        compiled, readable = both_radii(n_i, 5.0)
+        compiled, whole = both_radii(n_i, 5.0)
         n = float(n_i.sum())
         room = 1e-13 * (d + 16) * (n * math.log(n + S + 2) + S * math.log(S + 1) + 5) / n
-        assert abs(compiled - readable) <= room + 1e-13
+        assert abs(compiled - whole) <= room + 1e-13
 
 
 @pytest.mark.parametrize(("d", "n"), [(1, 1), (3, 3), (3, 1000), (40, 45), (50, 50)])
@@ -152,9 +135,9 @@ def test_what_is_left_out_of_the_sum_makes_the_ball_larger(d, n):
     n_i = np.zeros(2000, dtype=np.int64)
     n_i[:d] = 1
     n_i[0] += n - d
-    compiled, readable = both_radii(n_i, 5.0)
-    assert 0.0 < n * (compiled - readable) < math.log(2000)
-    assert n * (compiled - readable) < 0.2 or (d, n) in ((40, 45), (50, 50))
+    compiled, whole = both_radii(n_i, 5.0)
+    assert 0.0 < n * (compiled - whole) < math.log(2000)
+    assert n * (compiled - whole) < 0.2 or (d, n) in ((40, 45), (50, 50))
 
 
 def test_a_mixture_over_supports_needs_few_nats():
@@ -189,7 +172,7 @@ def test_no_row_in_the_ball_is_worse_and_some_row_is_as_bad():
     rng = np.random.default_rng(1)
     for _ in range(120):
         p_hat, eps, V = random_ball(rng)
-        bound = readable(p_hat, eps, V)
+        bound = kernel.worst_mean(p_hat, V, len(V), 1.0, eps, 0.0)
         # Rows of the optimal form p_i ~ p_hat_i / (t + d_i), with what is missing given to a worst
         # state.
         t = np.geomspace(1e-9, 1e9, 400) * max(float(np.ptp(V)), 1e-6)
@@ -205,7 +188,8 @@ def test_no_row_in_the_ball_is_worse_and_some_row_is_as_bad():
 
 
 def test_no_data_says_what_is_known_without_data():
-    assert readable(np.full(3, 1 / 3), math.inf, np.array([0.5, 0.2, 0.9])) == 0.2
+    V = np.array([0.5, 0.2, 0.9])
+    assert kernel.worst_mean(np.full(3, 1 / 3), V, 3, 1.0, math.inf, 0.0) == 0.2
     problem = sf.random_mdp(3, 2, 2, seed=0).problem
     empty = sf.Counts.zeros(problem)
     plan = sf.StepMix(problem, sf.uniform(2, 3, 2), 0.0, bounds=sf.KL()).plan(empty)
@@ -216,46 +200,16 @@ def test_no_data_says_what_is_known_without_data():
     assert plan.upper == pytest.approx(best, abs=1e-11)
 
 
-@pytest.mark.parametrize("name", SPLICES)
-@pytest.mark.parametrize("full_support", [False, True])
-def test_plan_is_by_the_book(name, full_support, counts_of):
-    for seed, episodes, pooled in (
-        (0, 0, False),
-        (1, 40, False),
-        (2, 3000, False),
-        (3, 300, True),
-        (4, 10**6, True),
-    ):
-        world = sf.random_mdp(3, 2, 3, seed, stationary=True)
-        pi_b = sf.boltzmann(sf.solve(world).Q, 3.0)
-        value = sf.policy_value(world, pi_b)[0, 0]
-        counts = counts_of(world, pi_b, episodes, seed, pooled=pooled)
-        settings = {"bounds": sf.KL(full_support=full_support), "delta": 0.1, "pooled": pooled}
-        floor = value - 0.02
-        agent = (
-            sf.BPIUCBVI(world.problem, **settings)
-            if name == "bpi-ucbvi"
-            else sf.AGENTS[name](world.problem, pi_b, floor, **settings)
-        )
-        plan, book = agent.plan(counts), agent.plan_reference(counts)
-        assert (plan.source, plan.h, plan.safety) == (book.source, book.h, book.safety)
-        np.testing.assert_allclose(plan.candidates, book.candidates, atol=1e-8, rtol=0)
-        # rounded down, never up
-        assert (plan.candidates <= np.array(book.candidates) + 1e-13).all()
-        assert plan.upper == pytest.approx(book.upper, abs=1e-8)
-        assert plan.rho == pytest.approx(book.rho, abs=1e-5)
-
-
 def test_pooling_has_its_own_union(counts_of):
     """delta_0 = delta / (SA) when pooled, delta / (SAH) when not: one row of counts, two radii."""
     world = sf.random_mdp(3, 2, 4, seed=0, stationary=True)
     counts = counts_of(world, sf.uniform(4, 3, 2), 500, seed=0)
-    pooled = sf.Model(world.problem, counts.pool(), 0.1)
-    n = pooled.n_sa[0]
     S, A, H = 3, 2, 4
     same = sf.Counts(np.broadcast_to(counts.pool().n_sas, (H, S, A, S)))
-    per_step = sf.Model(world.problem, same, 0.1)
-    gap = (sf.KL().radius(per_step)[0] - sf.KL().radius(pooled)[0]) * n
+    pooled, per_step = (
+        evidence_of(sf.KL(), world.problem, each, 0.1) for each in (counts.pool(), same)
+    )
+    gap = (per_step.eps[0] - pooled.eps[0]) * pooled.n_sa[0]
     np.testing.assert_allclose(gap, math.log(H), atol=1e-9)
 
 
@@ -282,9 +236,7 @@ def test_a_scaled_radius_is_not_certified():
 
 @pytest.mark.parametrize("S", [6, 70])
 def test_an_explanation_knows_the_values_of_the_bolder_policy(S, counts_of):
-    """Also after the step from which it is the optimistic one: by the readable bounds, of the
-    policy as a whole.
-    """
+    """Also after the step from which it is the optimistic one: as of the policy by itself."""
     rng = np.random.default_rng(2)
     P = np.zeros((S, 2, S))
     for s, a in np.ndindex(S, 2):
@@ -292,17 +244,15 @@ def test_an_explanation_knows_the_values_of_the_bolder_policy(S, counts_of):
     world = sf.TabularMDP(P, rng.random((S, 2)), H=5)
     pi_b = np.tile([0.995, 0.005], (5, S, 1))
     counts = counts_of(world, pi_b, 30 * S, seed=0, pooled=True)
-    L = (
-        sf.StepMix(world.problem, pi_b, 1.0, delta=0.1, pooled=True, returns=None)
-        .plan_reference(counts)
-        .candidates
-    )
+    values = plan_values(sf.KL(), world.problem, counts, 0.1, pi_b)
+    L = np.array([each.V_low[0, world.s1] for each in values])
     h = 3
     assert L[h] > L[:h].max()
     floor = 0.5 * (L[h] + L[:h].max())
     agent = sf.StepMix(world.problem, pi_b, floor, delta=0.1, pooled=True, returns=None)
     plan = agent.plan(counts)
     assert plan.source == "mixture" and plan.h == h
-    V_low = agent.bounds.evaluate(agent.model(counts), plan.grounds.bolder).V_low
+    bolder = plan.grounds.bolder
+    V_low = plan_values(sf.KL(), world.problem, counts, 0.1, pi_b, bolder)[0].V_low
     np.testing.assert_allclose(plan.grounds.V_low, V_low, rtol=0, atol=1e-6)
     assert V_low[plan.h :].any()

@@ -238,36 +238,6 @@ def random_log(problem, n, rng):
     return counts
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_the_kernel_is_the_readable_version(seed):
-    """With a mask, rewards by next state, unknown rewards, pooled counts."""
-    from surefoot.logs.methods.robust import robust_reference
-
-    rng = np.random.default_rng([2, seed])
-    H, S, A = 3, 4, 3
-    support = rng.random((S, A, S)) < 0.7
-    support[..., 0] = True
-    known = {
-        "r": rng.random((S, A)),
-        "H": H,
-        "stationary": True,
-        "support": support,
-        "start": "unknown",
-    }
-    if seed % 3 == 1:
-        known |= {"r": None, "r_next": rng.random((S, A, S))}
-    if seed % 3 == 2:
-        known |= {"unknown": True}
-    problem = sf.Problem(**known)
-    counts = random_log(problem, 200, rng)
-    counts = counts.pool() if seed >= 3 else counts
-    learnt = sf.robust_vi(counts, problem, 0.1)
-    policy, V_low = robust_reference(counts, problem, 0.1, sf.KL())
-    assert np.array_equal(learnt.policy, policy)
-    model = sf.Model(problem, counts, 0.1)
-    assert learnt.lower == pytest.approx(sf.KL().at_start(model, V_low[0], V_low[0])[0], abs=1e-8)
-
-
 def test_a_certificate_is_of_the_best_certified_policy():
     """No deterministic policy has a higher certificate: all 64 of a small problem, each
     evaluated on its own.

@@ -140,3 +140,26 @@ HIDDEN[1, 0, 0] = True
 def test_the_range_of_the_returns_of_a_baseline(known, lowest, width):
     agent = sf.EpsMix(sf.Problem(known.pop("r", None), **known), HALF, 0.0)
     assert agent.return_range == (lowest, width)
+
+
+# ---- ties between actions
+
+
+def twin_actions(copies, seed, S):
+    """Every action `copies` times over: the same rewards and the same data."""
+    rng = np.random.default_rng(seed)
+    n_sas = np.tile(rng.integers(10**6, 10**8, size=(3, S, 2, S)), (1, 1, copies, 1))
+    return sf.Problem(np.tile(rng.random((3, S, 2)), (1, 1, copies))), sf.Counts(n_sas)
+
+
+@pytest.mark.parametrize("S", [2, 3, 8, 9])
+@pytest.mark.parametrize("bounds", [sf.KL(), sf.Bernstein()], ids=str)
+def test_the_first_of_twin_actions_is_taken(bounds, S):
+    """Matrix products round equal rows by their place; that broke ties here once, at S = 8 and 9."""
+    for copies, seed in ((2, 0), (3, 1), (5, 2), (5, 3)):
+        problem, counts = twin_actions(copies, seed, S)
+        bold = sf.BPIUCBVI(problem, bounds=bounds).plan(counts).policy
+        assert (bold.argmax(axis=2) < 2).all()  # the first two are the originals
+        world = sf.random_mdp(S, 2, 3, seed)
+        twins = sf.TabularMDP(np.tile(world.P, (1, 1, copies, 1)), np.tile(world.r, (1, 1, copies)))
+        assert (sf.solve(twins).policy.argmax(axis=2) < 2).all()

@@ -24,7 +24,8 @@ import pytest
 from flint import arb, ctx, fmpq
 
 import surefoot as sf
-from surefoot.bounds.kl import supports_radius
+from formulas import radius as nearest
+from kernel_values import evidence_of, splices_of
 from surefoot.kernels import kl as kl_kernel
 
 BITS = 220  # 66 digits
@@ -454,8 +455,8 @@ def test_a_radius_with_unknown_supports_is_wide_enough(cases):
     """No radius is below the exact one, and up to 10^9 visits none gives away 1e-9 nats for each of
     them.
 
-    Control: the readable version rounds to nearest, and a fifth of its radii or more are too small.
-    Where 4d + 64 is below S, terms are left out.
+    Control: rounded to nearest, a fifth of them or more are too small. Where 4d + 64 is below S,
+    terms are left out.
     """
     rng = np.random.default_rng(2)
     below = 0
@@ -467,14 +468,14 @@ def test_a_radius_with_unknown_supports_is_wide_enough(cases):
         assert arb(found) >= exact
         left_out = 4 * np.count_nonzero(n_i) + 64 < S
         assert n > 10**9 or left_out or arb(found) <= exact + 1e-9
-        below += arb(float(supports_radius(n_i, np.ones(S, dtype=np.bool_), log_union))) < exact
+        below += arb(float(nearest(n_i, False, log_union))) < exact
     assert below > 0.2 * cases
 
 
 @pytest.mark.parametrize(("draw", "cases"), [(draw_world, 60), (draw_wide_world, 15)])
 def test_plain_floats_are_not_on_the_safe_side(draw, cases):
-    """Control: the readable version rounds to nearest, and more than a third of its lower values
-    are too large.
+    """Control: with radii that are rounded to nearest and no margin, a fifth of the lower values or
+    more are too large.
 
     That is proved, too: they are above the mean of transition rows inside the balls.
     """
@@ -483,10 +484,16 @@ def test_plain_floats_are_not_on_the_safe_side(draw, cases):
     while tried < cases:
         world = draw(rng)
         if world.problem.S > 100 or (draw is draw_world and world.problem.r.size > 12):
-            continue  # the readable version takes its time
-        plan = world.agent(0.0).plan_reference(world.counts)
-        values = Exact(world).candidates(world.baseline, plan.policy, ABOVE)
-        found = plan.candidates.tolist()
+            continue  # exact arithmetic takes its time
+        bounds = sf.KL(full_support=world.full_support)
+        evidence = evidence_of(bounds, world.problem, world.counts, world.delta)
+        evidence = evidence._replace(margin=0.0)
+        n_sas = world.counts.n_sas.reshape(*evidence.eps.shape, -1)
+        seen = n_sas.any(axis=-1)
+        evidence.eps[seen] = nearest(n_sas[seen], world.full_support, evidence.log_union)
+        plain = splices_of(evidence, world.baseline)
+        values = Exact(world).candidates(world.baseline, plain[0].policy, ABOVE)
+        found = [each.V_low[0, world.problem.s1] for each in plain]
         tried += len(set(found))
         above += len({L for L, value in zip(found, values, strict=True) if value < L})
     assert above > 0.2 * tried

@@ -94,17 +94,6 @@ def test_control_returns_with_a_tenth_of_the_radius(is_below, is_above):
     assert is_above(wrong, RUNS, 0.25)
 
 
-def test_the_kernel_and_the_readable_bound_agree():
-    """Both read the same record. The kernel is lower by its margin, never higher."""
-    world, agent = returns_learner()
-    counts = sf.simulate(world, agent, 60, seed=3).counts
-    plan = agent.plan(counts)
-    readable, _ = agent.of_baseline(counts)
-    assert counts.spread_episodes >= 10
-    assert plan.grounds.by_returns == pytest.approx(readable, abs=1e-9)
-    assert plan.grounds.by_returns <= readable
-
-
 @pytest.mark.parametrize("floor", FLOORS, ids=str)
 @pytest.mark.parametrize(("marked_late", "breaks"), [(False, False), (True, True)])
 def test_control_marks_after_the_fact(is_above, is_below, marked_late, breaks, floor):

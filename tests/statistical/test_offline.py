@@ -17,9 +17,8 @@ import pytest
 
 import surefoot as sf
 from surefoot.base.nodes import EPISODE, PLACES, spread
-from surefoot.bounds.kl import mean_bounds
 from surefoot.logs.folds import folds_of
-from surefoot.logs.methods.learnt import returns_lower, spread_all
+from surefoot.logs.methods.learnt import coin_lower, returns_lower, spread_all
 
 DELTA = 0.1
 LOGS = [400, pytest.param(1000, marks=pytest.mark.full)]
@@ -240,7 +239,7 @@ def test_returns_that_vary_little_certify_more_than_their_mean():
     gaps = {}
     for name, (values, shares) in PAID.items():
         returns = np.repeat(values, np.multiply(shares, 1000).round().astype(int))
-        coin = mean_bounds(1000.0, float(returns.sum()), math.log(1.0 / DELTA), 1.0)[0]
+        coin = coin_lower(1000.0, float(returns.sum()), math.log(1.0 / DELTA))
         gaps[name] = (returns.mean() - returns_lower(problem, returns, DELTA)) / (
             returns.mean() - coin
         )

@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.stepmix import stepmix
+from formulas import as_printed
+from kernel_values import plan_values
+from surefoot import kernels
+from surefoot.agents.plan import exit_taken
 
 FLOOR = 0.6
 DELTA = 0.05
@@ -142,12 +145,13 @@ def rho_inverted(agent, plan, counts):
 def upper_for_lower(agent, plan, counts):
     """Eq. Xd as printed in the paper: V_low = <pi, Q_up>."""
 
-    class Misprinted(sf.Bernstein):
-        def q_bounds(self, model, h, V_up, V_low):
-            Q_up, _ = super().q_bounds(model, h, V_up, V_low)
-            return Q_up, Q_up
-
-    return stepmix(agent.model(counts), agent.baseline, agent.floor, Misprinted(agent.bounds.scale))
+    known = (agent.problem, counts, agent.delta_prime)
+    each = [values.policy for values in plan_values(agent.bounds, *known, agent.baseline)]
+    L = np.array([as_printed(*known, pi, agent.bounds.scale) for pi in each])
+    h, rho, _ = kernels.choose(L, agent.floor, True)
+    policy = sf.step_mixture(each[h], each[max(h - 1, 0)], rho)
+    source = exit_taken(h, rho, agent.problem.H)
+    return sf.Plan(policy, source, h, rho, agent.floor, plan.upper, L, "NOT CERTIFIED")
 
 
 def untouched(agent, plan, counts):

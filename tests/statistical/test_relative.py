@@ -18,6 +18,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import surefoot as sf
+from kernel_values import plan_values
 from plain_loop import simulate_plainly
 from surefoot import kernels
 
@@ -77,6 +78,12 @@ def test_control_the_lower_bound_in_its_place(give, U, part, loose):
     assert not keeps_the_share(give, rho, L, Fraction(U))
 
 
+def bounds_of(agent, counts):
+    """Of the optimistic policy first, of the baseline last."""
+    known = (agent.bounds, agent.problem, counts, agent.delta_prime, agent.baseline)
+    return plan_values(*known)
+
+
 def learner(name, kind, **more):
     world = sf.world(name)
     options = {"delta": 0.1, "pooled": world.stationary} | more
@@ -86,14 +93,13 @@ def learner(name, kind, **more):
 @pytest.mark.parametrize("name", WORLDS)
 @pytest.mark.parametrize("give", [0.01, 0.1, 0.5])
 def test_without_any_data_the_weight_is_at_least_a(name, give):
-    """min(1, a U_b / (U_b - L_opt)) with U_b and L_opt of no data, by the readable bounds."""
+    """min(1, a U_b / (U_b - L_opt)) with U_b and L_opt of no data."""
     world = sf.world(name)
     options = {"delta": 0.1, "pooled": world.stationary}
     agent = sf.EpsMix(world.problem, world.baseline, sf.Relative(give), **options)
     counts = sf.Counts.zeros(world.problem, world.stationary)
-    model = agent.model(counts)
-    _, U = agent.standard(model, counts)
-    L = agent.bounds.lower(model, agent.bounds.optimistic(model).policy)
+    values = bounds_of(agent, counts)
+    U, L = world.at_start(values[-1].V_up[0]), world.at_start(values[0].V_low[0])
     plan = agent.plan(counts)
     assert plan.rho == pytest.approx(min(1.0, give * U / (U - L)) if L < U else 1.0, rel=1e-9)
     assert plan.rho >= give * (1 - 1e-9)
@@ -135,7 +141,7 @@ class ByTheLowerBound:
 
     def plan(self, counts, rng):
         a = self.agent
-        L_b = a.bounds.lower(a.model(counts), a.pi_b)
+        L_b = float(a.problem.start @ bounds_of(a, counts)[-1].V_low[0])
         options = {"delta": a.delta, "pooled": a.pooled, "explorer": a.explorer}
         return type(a)(a.problem, a.pi_b, (1 - GIVE) * L_b, **options).plan(counts, rng)
 

@@ -4,10 +4,10 @@ agree.
 One-sided, without any allowance: no candidate is above its exact lower value; no upper value below
 the exact one; rho is in [0, 1] and the mixture of the candidates with that very float, in rational
 arithmetic, is at the floor; so is the exact lower value of what is played. Two-sided: values are
-within 1e-11 H of the exact ones. Beyond 10^5 visits of a pair that grows as their root: a radius is
-inflated for the rounding of lgamma, by about (S+8) 2^-52 log n, and a radius of order 1/n turns
-that into root n times as much of the value. Rows of a baseline that do not quite sum to 1 cost as
-much as they are off.
+within 1e-11 H of the exact ones, beyond four steps within 2.5e-12 H^2. Beyond 10^5 visits of a
+pair that grows as their root: a radius is inflated for the rounding of lgamma, by about (S+8)
+2^-52 log n, and a radius of order 1/n turns that into root n times as much of the value. Rows of a
+baseline that do not quite sum to 1 cost as much as they are off.
 """
 
 import math
@@ -22,6 +22,8 @@ from .twin import Between, Literal, Sharp, chosen, exact_policy, splices_of
 ROUNDING = Fraction(1, 10**60)
 # times H: how far on the safe side of the exact value production may be
 CLOSE = Fraction(1, 10**11)
+# times H^2: each of H backups takes H 1e-12 off, and so does each average over actions
+MARGIN = Fraction(5, 2 * 10**12)
 MANY = 10**5  # visits of a pair from which on that grows as their root
 # times H: how far above the floor a rho rounded towards safety may leave a mixture
 ROUNDED = Fraction(1, 2**48)
@@ -36,7 +38,7 @@ def allowance(case: Case) -> Fraction:
     most = most if task.n_start is None else max(most, int(task.n_start.sum()))
     sums = [abs(sum(Fraction(float(x)) for x in row) - 1) for step in case.baseline for row in step]
     grown = Fraction(math.isqrt(max(most, MANY)), math.isqrt(MANY))
-    return task.H * (CLOSE * grown + 4 * task.H * max(sums))
+    return task.H * (max(CLOSE, MARGIN * task.H) * grown + 4 * task.H * max(sums))
 
 
 def complaints(case: Case, seen: Seen, twin: Twin | None = None) -> list[str]:
@@ -45,6 +47,8 @@ def complaints(case: Case, seen: Seen, twin: Twin | None = None) -> list[str]:
     twin = case.twin() if twin is None else twin
     pi_b, pi_bar = exact_policy(case.baseline), exact_policy(seen.pi_bar)
     exact = twin.candidates(pi_b, pi_bar, splices_of(case.learner, task.H))
+    if len(exact) != len(seen.candidates):
+        return [f"there are {len(seen.candidates)} candidates, expected {len(exact)}"]
     found = about_the_optimist(seen, twin, twin.optimist(pi_bar), close)
     if isinstance(twin, Sharp) and twin.events != case.bounds().events(case.problem, task.pooled):
         found.append(f"production counts other balls than the twin's {twin.events}")

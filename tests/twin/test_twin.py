@@ -2,10 +2,11 @@
 mixture, case by case.
 
 A case is one plan: counts, a problem, a baseline, a floor and a learner. Small worlds (S, A, H up
-to 3), few counts and counts up to 1e9; KL with Dirichlet(1/2) and with a mixture over supports,
-pooled or not, with masks, rewards by next state, unknown rewards, known and unknown starts; the
-paper's bounds; StepMix, EpsMix, StepNoMix; floors at, between and an ulp beside the candidates;
-relative floors. What is compared, and how closely, is said in comparison.py.
+to 3) and a few larger ones, few counts and counts up to 1e9; KL with Dirichlet(1/2) and with a
+mixture over supports, pooled or not, with masks, rewards by next state, unknown rewards, known and
+unknown starts; the paper's bounds; StepMix, EpsMix, StepNoMix; floors at, between and an ulp beside
+the candidates; relative floors; the certificates of logs. What is compared, and how closely, is
+said in comparison.py.
 
 What the comparison sees (asserted by the controls below): a radius, or the paper's beta, one
 millionth too small; a candidate 1e-11 H too high, and 1e-15 where no backup took a margin off; a
@@ -27,6 +28,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import surefoot as sf
+from kernel_values import evidence_of
+from surefoot import kernels
+from surefoot.kernels import kl
+
 from .cases import (
     FAMILIES,
     LEARNERS,
@@ -36,15 +42,21 @@ from .cases import (
     plan_of,
     random_case,
     some_between,
+    some_counts,
     some_floor,
+    some_policy,
+    some_rewards,
+    some_task,
 )
-from .comparison import complaints
+from .comparison import allowance, complaints
 from .enclosures import (
     GRID,
+    ZERO,
     Between,
     between,
     dirichlet_mixture,
     exp,
+    largest,
     log,
     log_dirichlet_mixture,
     log_gamma,
@@ -52,7 +64,18 @@ from .enclosures import (
     sqrt,
     supports_mixture,
 )
-from .twin import Literal, Row, Task, chosen, policy_value, radius, splice, step_mixture, worst_mean
+from .twin import (
+    Literal,
+    Row,
+    Task,
+    chosen,
+    exact_policy,
+    policy_value,
+    radius,
+    splice,
+    step_mixture,
+    worst_mean,
+)
 
 HALF = Fraction(1, 2)
 
@@ -148,6 +171,23 @@ def test_the_worst_mean_is_below_every_row_in_the_ball():
                 assert mean >= low.lo
                 nearest = min(nearest, mean - low.hi)
     assert 0 <= nearest < Fraction(1, 20)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_kernel_finds_worst_and_best_means(seed):
+    """Clipped, wide and narrow balls, unseen worst states, constant V."""
+    rng = np.random.default_rng([3, seed])
+    for _ in range(10):
+        S = int(rng.integers(1, 9))
+        p = rng.dirichlet(np.full(S, rng.choice([0.1, 1.0, 10.0])))
+        n_i = rng.multinomial(int(10 ** rng.uniform(0, 7)), p)
+        V = rng.random(S) * rng.choice([1.0, 20.0]) * (rng.random(S) < 0.8)
+        eps, n = float(10 ** rng.uniform(-7, 1.5)), int(n_i.sum())
+        p_hat, values = [Fraction(int(x), n) for x in n_i], [between(Fraction(float(v))) for v in V]
+        for sign in (1, -1):
+            found = kl.worst_mean(n_i / n, V, S, float(sign), eps, 0.0)
+            exact = worst_mean(p_hat, [v * sign for v in values], between(Fraction(eps)))
+            assert abs(found - float(exact.lo)) <= 1e-10 * max(1.0, V.max())
 
 
 # ---- mixtures ------------------------------------------------------------------------------------
@@ -308,6 +348,125 @@ def test_odd_cases(case):
 @given(odd_cases())
 def test_more_odd_cases(case):
     assert_agreement(case)
+
+
+# ---- larger worlds: more states, more steps, more pairs than the kernels back up together --------
+
+SIZES = [(5, 5, 3), (4, 3, 7), (8, 2, 3), (40, 7, 2), (2, 130, 2)]  # S, A, H
+FEW = 8  # states up to which all supports can be listed
+
+
+def halfway(size, family: str, learner: str, pooled: bool) -> Case:
+    """Random counts by which a safer candidate is worth more, and the floor halfway up to it. If
+    none of 30 tables is like that, the floor is H/2.
+    """
+    S, A, H = size
+    rng = np.random.default_rng([*size, pooled])
+    for _ in range(30):
+        n_sas = some_counts(rng, (1 if pooled else H, S, A, S), family)
+        start = np.eye(S)[rng.integers(S)]
+        task = Task(H, S, A, 0.1, pooled, n_sas, some_rewards(rng, (H, S, A)), start=start)
+        case = Case(task, some_policy(rng, H, n_sas.sum(axis=-1)), learner, family, H / 2)
+        L = candidates_of(case)
+        climbs = [c for c in range(1, len(L)) if L[c] > max(L[:c]) + 1e-3]
+        if climbs:
+            return replace(case, floor=(L[climbs[-1]] + max(L[: climbs[-1]])) / 2)
+    return case
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(str, size)))
+def test_larger_worlds(size, learner, pooled):
+    families = FAMILIES if size[0] <= FEW else ("KL(full)", "Bernstein")
+    plans = [assert_agreement(halfway(size, family, learner, pooled)) for family in families]
+    mixed = [plan.h for plan in plans if plan.h and 0.0 < plan.rho < 1.0]
+    assert bool(mixed) == (learner != "StepNoMix") and any(plan.h for plan in plans)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_others_of_the_family_bound_what_epsmix_does(family):
+    """To the bit: BPI-UCBVI the optimistic policy, budget agents that and the baseline."""
+    case = halfway((5, 5, 3), family, "EpsMix", True)
+    problem, counts = case.problem, case.counts
+    plan = case.agent(case.floor).plan(counts)
+    settings = {"delta": 0.1, "bounds": case.bounds(), "pooled": True}
+    bold = sf.BPIUCBVI(problem, **settings).plan(counts)
+    assert (bold.lower, bold.upper) == (plan.candidates[0], plan.upper)
+    np.testing.assert_array_equal(bold.policy, plan.policy.second)
+    for kind in (sf.BudgetExploration, sf.ConservativeUCBVI):
+        other = kind(problem, case.baseline, case.floor, **settings).plan(counts)
+        assert (*other.candidates, other.upper) == (*plan.candidates, plan.upper)
+        np.testing.assert_array_equal(other.grounds.proposal.policy, plan.policy.second)
+
+
+@pytest.mark.parametrize("kind", ["number", "share", "amount"])
+def test_returns_are_one_more_bound_of_the_baseline(kind):
+    """All else is planned with the rest of delta. What returns prove, tests/reference has. Where
+    the floor is relative, the baseline's upper value stands for it.
+    """
+    world = sf.world("trap")
+    pi_b = world.baseline
+
+    def agent(floor):
+        return sf.EpsMix(world.problem, pi_b, floor, delta=0.3, returns=sf.Returns(0.4))
+
+    mine = agent(0.0 if kind == "number" else {"share": sf.Relative, "amount": sf.Below}[kind](0.2))
+    counts = sf.Counts.zeros(world.problem)
+    mine.claim(counts)
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        counts.add(sf.play(world, pi_b, rng).as_learnt(world.problem, str(mine.label)))
+    if kind == "number":
+        mine = agent(float(mine.plan(counts).candidates.mean()))
+    plan = mine.plan(counts)
+    grounds, (bold, safe), close = plan.grounds, plan.candidates, Fraction(1, 10**10)
+    start = np.eye(world.S)[world.s1]
+    sizes = (world.H, world.S, world.A, mine.delta_model, False)
+    task = Task(*sizes, counts.n_sas, world.r, start=start)
+    twin, baseline = Case(task, pi_b, "EpsMix", "KL", 0.0).twin(), exact_policy(pi_b)
+    optimistic = exact_policy(plan.policy.second)
+    for found, exact in ((grounds.by_model, baseline), (bold, optimistic)):
+        low = twin.lower(exact)
+        assert low.lo - close <= Fraction(float(found)) <= low.lo
+    assert safe == max(grounds.by_model, grounds.by_returns) and 0.0 < plan.rho < 1.0
+    if kind == "number":
+        assert grounds.by_returns > grounds.by_model
+        assert plan.rho == pytest.approx((safe - mine.floor) / (safe - bold), abs=1e-12)
+        return
+    assert grounds.by_returns == -math.inf and twin.upper(baseline).lo > grounds.U
+    least = 0.8 * grounds.U if kind == "share" else grounds.U - 0.2
+    assert least <= grounds.floor < least + 1e-13
+    assert least <= (1 - plan.rho) * grounds.U + plan.rho * bold < least + 1e-12
+
+
+# ---- certificates of logs ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_certificates_of_logs(seed):
+    """Robust value iteration takes the largest exact lower value in every state, ties aside, and
+    certifies no more than its policy is worth; a given policy likewise.
+    """
+    rng = np.random.default_rng([11, seed])
+    task = some_task(rng, "KL")
+    baseline = some_policy(rng, task.H, task.n_sas.sum(axis=-1))
+    case = Case(task, baseline, "StepMix", "KL", 0.0)
+    problem, counts, twin, close = case.problem, case.counts, case.twin(), 2 * allowance(case)
+    off = float(np.abs(baseline.sum(axis=-1) - 1.0).max())
+    evidence, wider = (evidence_of(sf.KL(), problem, counts, task.delta, x) for x in (0.0, off))
+    actions, V_low = kernels.pessimistic(evidence, counts.n_sa, task.H)
+    V = [ZERO] * task.S
+    for h in reversed(range(task.H)):
+        Q = [[twin.Q_low(h, s, a, V) for a in range(task.A)] for s in range(task.S)]
+        V = [largest(row).rounded() for row in Q]
+        for s, row in enumerate(Q):
+            assert row[actions[h, s]].hi >= V[s].lo - close
+    exact = twin.lower(exact_policy(baseline))
+    for best, low in ((twin.at_start(V), V_low), (exact, kernels.lower_values(wider, baseline))):
+        log_union = math.log(twin.events / task.delta)
+        found = sf.KL().lower_at_start(problem, counts.n_start, low[0], log_union)
+        assert best.lo - close <= Fraction(found) <= best.lo
 
 
 # ---- at the edges --------------------------------------------------------------------------------
@@ -539,6 +698,42 @@ def test_control_a_delta_that_is_not_divided():
     for parts, word in ((1, "below"), (90, "above")):
         found = complaints(case, seen, Literal(case.task, Fraction(case.task.delta) / parts))
         assert any(f"{word} the exact lower value" in sentence for sentence in found)
+
+
+SLIPS = {  # what goes wrong: the case that production is given in place of the right one
+    "delta' of EpsMix": {"delta": 0.1 * 9 / 4},
+    "a floor of a millionth more": {"floor": 1 + 1e-6},
+    "rewards of a millionth less": {"r": 1 - 1e-6},
+    "one visit in ten thousand more": {"n_sas": 1e-4},
+    "no mixing": {"learner": "StepNoMix"},
+    "a coin": {"learner": "EpsMix"},
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+@pytest.mark.parametrize("family", ["KL", "Bernstein"])
+def test_control_a_slip_is_noticed(family, slip):
+    visits = MANY_VISITS if family == "Bernstein" else (900, 3)
+    case = by_hand(family=family, visits=visits)
+    L = candidates_of(case)
+    c = next(i for i in range(1, len(L)) if L[i] > max(L[:i]) + 1e-3)
+    case = replace(case, floor=(L[c] + max(L[:c])) / 2)
+    assert 0.0 < assert_agreement(case).rho < 1.0
+    (what, value), task = next(iter(SLIPS[slip].items())), case.task
+    if what == "learner":
+        wrong = replace(case, learner=value)
+    elif what == "floor":
+        wrong = replace(case, floor=case.floor * value)
+    else:
+        old = getattr(task, what)
+        new = {
+            "delta": value,
+            "r": task.r * value,
+            "n_sas": task.n_sas + np.ceil(task.n_sas * value).astype(int),
+        }[what]
+        assert np.shape(old) == np.shape(new)
+        wrong = replace(case, task=replace(task, **{what: new}))
+    assert complaints(case, plan_of(wrong))
 
 
 def test_control_a_wrong_policy_and_a_wrong_step():

@@ -1,4 +1,4 @@
-"""One file per algorithm: the readable version, then the agent that plans with the kernel."""
+"""One file per algorithm: what it promises, and which kernel is which of its lines."""
 
 from surefoot.agents.base import Agent as Agent
 from surefoot.agents.base import CountingAgent as CountingAgent

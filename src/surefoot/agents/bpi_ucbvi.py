@@ -5,25 +5,12 @@ own constants.
 from dataclasses import KW_ONLY, dataclass
 from typing import Self, final
 
-import numpy as np
-
 from surefoot.agents.base import WithoutFloor
-from surefoot.agents.plan import Plan, safety
 from surefoot.agents.settings import AgentSettings
 from surefoot.agents.splice_agent import SpliceAgent, check_settings
 from surefoot.base.validation import freeze, require_delta
-from surefoot.bounds import KL, Bernstein, Bounds, Model
-from surefoot.evidence.counts import Counts
+from surefoot.bounds import KL, Bernstein, Bounds
 from surefoot.model.problem import Problem
-
-
-def bpi_ucbvi(model: Model, bounds: Bounds) -> Plan:
-    """Return the optimistic policy, with no floor to keep."""
-    pi_bar, V_up, V_low = bounds.optimistic(model)
-    lower, upper = bounds.at_start(model, V_low[0], V_up[0])
-    return Plan(
-        pi_bar, "optimistic", 0, 1.0, lower, upper, [lower], safety(bounds.certified, -np.inf, True)
-    )
 
 
 @final
@@ -70,10 +57,6 @@ class BPIUCBVI(WithoutFloor, SpliceAgent):
             pooled=settings.pooled,
             replan=settings.replan,
         )
-
-    def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """`plan`, by the readable version above."""
-        return self.with_user_units(bpi_ucbvi(self.model(counts), self.bounds))
 
     def __repr__(self) -> str:
         settings = (

@@ -1,7 +1,7 @@
 """Plan: what an agent will play next, and why that is safe."""
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
@@ -266,11 +266,6 @@ def safety(certified: bool, floor: float, reached: bool, doubted: bool = False) 
     if floor == -np.inf:
         return "no floor"
     return "certified" if reached and not doubted else "trusted"
-
-
-def at_most_trusted(plan: Plan, doubted: bool) -> Plan:
-    """Return the plan; where what it was made from is doubted, its safety is at most trusted."""
-    return replace(plan, safety="trusted") if doubted and plan.safety == "certified" else plan
 
 
 def premise_status(floor: float, proved: float, asserted: float = -np.inf) -> PremiseStatus:

@@ -3,7 +3,6 @@ in common.
 """
 
 import math
-from abc import abstractmethod
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -21,9 +20,9 @@ from surefoot.agents.promise import NO_FLOOR, PremiseStatus, Promise
 from surefoot.agents.returns import Returns, ReturnsRange, returns_range
 from surefoot.agents.settings import AgentByName
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.nodes import LOST, OUTSIDE
+from surefoot.base.nodes import OUTSIDE
 from surefoot.base.validation import REWARD_UNITS, as_floats, require_finite
-from surefoot.bounds import KL, Bernstein, Bounds, Certificate, Model, portfolio
+from surefoot.bounds import KL, Bernstein, Bounds, Certificate
 from surefoot.bounds.frequencies import Frequencies
 from surefoot.bounds.model import margin
 from surefoot.errors import InvalidCounts, InvalidSetting
@@ -97,10 +96,6 @@ class SpliceAgent(AgentByName):
             amount = self.floor.rescaled(self.problem)
             return kernels.Rule(0.0, self.mixes, self.by_coin, 0.0, 0.0, amount)
         return kernels.Rule(self.level, self.mixes, self.by_coin)
-
-    @abstractmethod
-    def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """`plan`, by the readable version of the algorithm."""
 
     @property
     def replan_share(self) -> float:
@@ -207,11 +202,6 @@ class SpliceAgent(AgentByName):
         """
         return not counts.claimed and (self.rule.floor > 0.0 or self.rule.max_loss >= 0.0)
 
-    def model(self, counts: Counts) -> Model:
-        """Return what the readable version reads of the counts."""
-        self.check_counts(counts)
-        return Model(self.problem, counts, self.delta_prime)
-
     def with_logged_returns(self, counts: Counts, returns: ArrayLike) -> Counts:
         """New counts, in which the returns of a log are evidence of the baseline's value, too.
 
@@ -302,29 +292,6 @@ class SpliceAgent(AgentByName):
             self.explorer(counts.copy(), rng), self.problem, "the explorer's policy"
         )
 
-    def of_baseline(self, counts: Counts) -> tuple[float, float]:
-        """Bound the baseline's value by its returns and by what is known before, not by the
-        model (readable).
-        """
-        low, up = self.by_returns(counts)
-        return max(low, self.proved_before), up
-
-    def by_returns(self, counts: Counts) -> tuple[float, float]:
-        """Bound the baseline's value by its returns, where these are evidence (readable version).
-
-        It is bounded from below, or for a floor relative to the baseline from above: that side has
-        the whole share.
-        """
-        if self.returns is None or counts.returns_of is None or not counts.spread_episodes:
-            return -np.inf, np.inf
-        possible, weights = self.possible_returns, counts.return_weights
-        if self.rule.max_loss >= 0.0:
-            up = portfolio.mean_upper(weights, self.log_inverse_share) + LOST
-            return -np.inf, possible.lowest + possible.span * up + possible.rounding
-        return possible.lowest + possible.span * portfolio.mean_lower(
-            weights, self.log_inverse_share
-        ), np.inf
-
     @cached_property
     def possible_returns(self) -> ReturnsRange:
         """The range of the return of one baseline episode; where returns are not evidence,
@@ -349,21 +316,6 @@ class SpliceAgent(AgentByName):
             if self.returns is None
             else -float(np.log(self.delta * self.returns.share)) * self.bounds.scale
         )
-
-    def standard(self, model: Model, counts: Counts) -> tuple[float, float]:
-        """Return the floor as a number, and what may stand for pi_b's lower value beside the
-        model's (readable).
-
-        A relative floor is (1-a) U, or U - y, with U >= V^b, and U itself stands for pi_b: see
-        `candidate_values`.
-        """
-        rule = self.rule
-        L_b, up = self.of_baseline(counts)
-        if rule.max_loss < 0.0:
-            return rule.floor, L_b
-        values = self.bounds.evaluate(model, self.pi_b)
-        U = min(self.bounds.at_start(model, values.V_low[0], values.V_up[0])[1], up)
-        return max((1.0 - rule.max_loss) * U - rule.max_loss * rule.offset - rule.amount, 0.0), U
 
     def evidence(self, counts: Counts, explorer_policy: Floats | None = None) -> PlanEvidence:
         """Return what the kernels read: balls or estimates, start, returns. They share the

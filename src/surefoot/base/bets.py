@@ -1,7 +1,7 @@
 """What is staked on an unknown reward, beside the coin: the same for everybody.
 
 A bet that the mean is above m, with a stake theta, multiplies its capital by 1 - theta + theta x /
-m at a reward x (bounds/bets.py). Beside the sum of rewards x it takes the sum of z = x (1 - x),
+m at a reward x (kernels/bets.py). Beside the sum of rewards x it takes the sum of z = x (1 - x),
 which is 0 for rewards of 0 and 1, and which is kept rounded down: where it is too small, or was
 never counted, a bound is looser, not wrong.
 

@@ -1,5 +1,5 @@
-"""The paper's Bernstein-type bounds, written to be read. The kernel of that name evaluates all
-candidates at once.
+"""The paper's Bernstein-type bounds: what they are proved for. Eq. ucbQ and lcbQ are `q_bernstein`
+in kernels/bernstein.py, PolicyEva (Eq. ucbV, lcbV) is kernels/splices.py.
 """
 
 import math
@@ -10,19 +10,11 @@ import numpy as np
 from surefoot import kernels
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import freeze, require_number
-from surefoot.bounds.model import Model, Values, evaluate
+from surefoot.bounds.model import Model
 from surefoot.errors import InvalidSetting
 from surefoot.evidence.counts import Counts
 from surefoot.model.count_lists import CountLists
-from surefoot.model.policy import greedy
 from surefoot.model.problem import Problem
-
-
-def mean(P_hat: Floats, V: Floats) -> Floats:
-    """Return p_hat V for every pair, summed in the same order: a matrix product may round equal
-    rows differently.
-    """
-    return np.asarray((P_hat * V).sum(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -68,61 +60,6 @@ class Bernstein:
         p = model.problem
         log_union = math.log(p.S * p.A * p.H / model.delta_prime)
         return np.asarray(self.scale * (log_union + np.log(8 * math.e * (model.n_sa + 1))))
-
-    def q_bounds(self, model: Model, h: int, V_up: Floats, V_low: Floats) -> tuple[Floats, Floats]:
-        """Return Q_up and Q_low (S, A) of step h, from V_up and V_low (S,) of the next step (Eq.
-        ucbQ, lcbQ).
-        """
-        H, r, P_hat, n = model.H, model.problem.r_rescaled[h], model.P_hat[h], model.n_sa[h]
-        seen = np.maximum(n, 1)
-        beta, beta_star = self.beta(model)[h], self.beta_star(model)[h]
-        mean_up, mean_low = mean(P_hat, V_up), mean(P_hat, V_low)
-        Var = (P_hat * (V_up - mean_up[..., None]) ** 2).sum(axis=-1)
-
-        Q_up = np.minimum(
-            H,
-            r
-            + 3 * np.sqrt(Var * beta_star / seen)
-            + 14 * H**2 * beta / seen
-            + (1 / H) * (mean_up - mean_low)
-            + mean_up,
-        )
-        Q_low = np.maximum(
-            0,
-            r
-            - 3 * np.sqrt(Var * beta_star / seen)
-            - 22 * H**2 * beta / seen
-            - (2 / H) * (mean_up - mean_low)
-            + mean_low,
-        )
-        return np.where(n >= 1, Q_up, H), np.where(n >= 1, Q_low, 0.0)
-
-    def optimistic(self, model: Model) -> Values:
-        """Return pi_bar = argmax_a Q_up, the first index winning ties, and its bounds (Algorithm
-        1, first loop).
-        """
-        H, S = model.H, model.problem.S
-        Q_up = np.zeros((H, S, model.problem.A))
-        V_up, V_low = np.zeros((H + 1, S)), np.zeros((H + 1, S))
-        for h in reversed(range(H)):
-            Q_up[h], Q_low = self.q_bounds(model, h, V_up[h + 1], V_low[h + 1])
-            a = Q_up[h].argmax(axis=1)
-            V_up[h], V_low[h] = Q_up[h][np.arange(S), a], Q_low[np.arange(S), a]
-        return Values(greedy(Q_up), V_up, V_low)
-
-    def evaluate(self, model: Model, pi: Floats) -> Values:
-        """Return the bounds of PolicyEva: V_up = <pi, Q_up>, V_low = <pi, Q_low> (Eq. ucbV,
-        lcbV).
-        """
-        return evaluate(self.q_bounds, model, pi)
-
-    def at_start(self, model: Model, V_low: Floats, V_up: Floats) -> tuple[float, float]:
-        """Return both bounds at s1: the paper's setting has one first state."""
-        return float(V_low[model.problem.s1]), float(V_up[model.problem.s1])
-
-    def lower(self, model: Model, pi: Floats) -> float:
-        """Return the lower value of pi at the start: V_low_1(s1) of PolicyEva."""
-        return float(self.evaluate(model, pi).V_low[0, model.problem.s1])
 
     def events(self, problem: Problem, pooled: bool) -> int:
         """Return SAH: the size of the union bound in beta, also when counts are pooled."""

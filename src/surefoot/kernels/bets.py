@@ -1,5 +1,30 @@
-"""Bounds of the mean of an unknown reward by a coin and by bets (the formula and its proof:
-bounds/bets.py).
+"""Bounds of the mean of an unknown reward by a coin and by bets.
+
+Rewards x in [0, 1] are independent draws with mean mu. If mu = m, three kinds of capital, each of
+which starts at 1, are non-negative supermartingales:
+
+    the coin      M(m) = m(n-X, X) / ((1-m)^(n-X) m^X),  X = sum x
+    bets above    W(m) = 8 sum_j weight_j prod_x (1 - theta_j + theta_j x / m)
+    bets below    the same of 1 - x, 1 - X/n and 1 - m
+
+and so is their average with weights that were fixed beforehand. By Ville's inequality the average
+at mu stays below 1/delta_0 for any number of rewards at once, with probability 1 - delta_0: ONE
+event for both ends of the interval.
+
+Where m <= X/n, coin and bets above fall in m; bets below are not negative, and are left out. So one
+m <= X/n at which these two reach 1/delta_0 shows that mu is above m. The upper end is one minus the
+lower end of 1 - x.
+
+W would take every reward. But (log(1+y) - y) / y^2 grows in y, so that with y = theta (x/m - 1) >=
+-theta
+
+    log(1 + y) >= y + (log(1-theta) + theta) (x/m - 1)^2,
+    log W_theta(m) >= theta (X u - n) - c ((X-Z) u^2 - 2X u + n),
+    c = -log(1-theta) - theta,    Z = sum x (1-x),
+
+at u = 1/m, which takes n, X and Z, and no more than that. W_theta falls in m, so the same holds at
+every u <= 1/m; the right side grows up to u = (theta/(2c) + 1) X/(X-Z), where it is taken if 1/m is
+beyond that.
 
 Only the side on which an m is tested matters: what is computed of the average is rounded down, so
 an m that reaches 1/delta_0 here does so exactly. How m is found does not matter.

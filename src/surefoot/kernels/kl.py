@@ -148,7 +148,11 @@ def dirichlet_radius(
     n_i: Ints, succ: Ints, m: int, n: float, log_union: float, p_hat: Floats
 ) -> float:
     """The radius eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_m)) / n over m
-    outcomes. It also fills p_hat, of those in `succ`.
+    outcomes, whose counts need not be whole;
+
+        log m = lgamma(m/2) - lgamma(n + m/2) + sum_i [ lgamma(n_i + 1/2) - lgamma(1/2) ].
+
+    It also fills p_hat, of those in `succ`.
     """
     log_m = math.lgamma(m * 0.5) - math.lgamma(n + m * 0.5)
     log_p = 0.0

@@ -14,7 +14,6 @@ from surefoot.agents.settings import AgentByName, AgentSettings
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import freeze, require_delta
 from surefoot.bounds import Bernstein, Model
-from surefoot.bounds.bernstein import mean
 from surefoot.bounds.boxes import check_scale
 from surefoot.bounds.model import margin, require_model
 from surefoot.evidence.counts import Counts
@@ -30,6 +29,13 @@ class MenardValues(NamedTuple):
     policy: Floats
     V_up: Floats
     V_low: Floats
+
+
+def mean(P_hat: Floats, V: Floats) -> Floats:
+    """Return p_hat V for every pair, summed in the same order: a matrix product may round equal
+    rows differently.
+    """
+    return np.asarray((P_hat * V).sum(axis=-1))
 
 
 def bpi_ucbvi_menard(model: Model, thresholds: Bernstein) -> MenardValues:

@@ -407,22 +407,6 @@ class BudgetAgent(FloorAgent):
             trusts=self.trust_source(by_data),
         )
 
-    def propose_reference(self, counts: Counts, explorer_policy: Floats | None) -> Proposal:
-        """`propose_by_bounds`, with bounds by the readable versions."""
-        model = self.model(counts)
-        pi_bar, V_up, V_low = self.bounds.optimistic(model)
-        pi = pi_bar if explorer_policy is None else explorer_policy
-        by_model, by_returns = self.bounds.lower(model, self.baseline), self.by_returns(counts)[0]
-        return Proposal(
-            policy=pi,
-            lower=self.bounds.lower(model, pi),
-            upper=self.bounds.at_start(model, V_low[0], V_up[0])[1],
-            lower_b=max(by_model, by_returns),
-            v_b=self.baseline_worth(max(by_model, by_returns)),
-            certified=self.bounds.certified,
-            trusts=self.trust_source(max(by_model, by_returns)),
-        )
-
     def make_plan(self, proposal: Proposal, counts: Counts) -> Plan:
         """Return the plan that follows from the switch, with the account of these counts."""
         account = counts.account

@@ -8,7 +8,6 @@ from typing import final
 import numpy as np
 
 from surefoot.agents.base import Agent, adapted, plan_next
-from surefoot.agents.plan import Plan
 from surefoot.agents.splice_agent import SpliceAgent
 from surefoot.base.arrays import Floats
 from surefoot.bounds import KL
@@ -69,12 +68,6 @@ class BudgetExploration(BudgetAgent):
     def propose(self, counts: Counts, rng: np.random.Generator | None) -> Proposal:
         """Bound the explorer's policy by `bounds`."""
         return self.propose_by_bounds(counts, self._explorer_policy(counts, rng))
-
-    def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """`plan`, with bounds by the readable versions."""
-        return self.make_plan(
-            self.propose_reference(counts, self._explorer_policy(counts, rng)), counts
-        )
 
     def _explorer_policy(self, counts: Counts, rng: np.random.Generator | None) -> Floats | None:
         """Return the policy of the agent inside; None for the optimistic policy, which the

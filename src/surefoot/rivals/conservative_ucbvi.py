@@ -9,7 +9,6 @@ import numpy as np
 
 from surefoot.agents.base import plan_next
 from surefoot.agents.bpi_ucbvi import BPIUCBVI
-from surefoot.agents.plan import Plan
 from surefoot.agents.promise import Promise
 from surefoot.agents.settings import AgentSettings
 from surefoot.base.validation import freeze
@@ -133,12 +132,3 @@ class ConservativeUCBVI(BudgetAgent):
             certified=own.safety != "NOT CERTIFIED",
             trusts="given value",
         )
-
-    def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """`plan`, with bounds by the readable versions; those of an agent inside are readable as
-        they are.
-        """
-        if self.learner is not None:
-            return self.plan(counts, rng)
-        proposal = self.propose_reference(counts, self.explored(counts, rng))
-        return self.make_plan(proposal, counts)

@@ -1,7 +1,7 @@
 """The runs whose bits are kept, in the words of the public interface.
 
 Everything here goes through `surefoot`'s public names, but for the plain loop of
-tests/oracles/plain_loop.py. If one of them, or an attribute, gets
+tests/shared/plain_loop.py. If one of them, or an attribute, gets
 another name, this file is the only one to change; the numbers in bits.json stay as they are.
 """
 

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "oracles")]
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "shared")]
 
 import settings as kept  # noqa: E402
 

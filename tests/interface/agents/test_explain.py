@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from kernel_values import plan_values
 from surefoot.bounds.binding import binding_pairs
 
 ON_TRUST = "Taken on trust, checked by nobody:"
@@ -156,8 +157,8 @@ def test_the_pairs_that_bind_are_those_whose_data_help():
     world = sf.world("dosing")
     agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor, delta=0.1)
     counts = sf.simulate(world, agent, 500, seed=0).counts
-    model = agent.model(counts)
-    V_low = agent.bounds.evaluate(model, agent.baseline).V_low
+    known = (agent.bounds, world.problem, counts, agent.delta_prime, agent.baseline)
+    V_low = plan_values(*known)[-1].V_low
     found = binding_pairs(
         agent.problem, counts, agent.evidence(counts).model, agent.baseline, V_low
     )

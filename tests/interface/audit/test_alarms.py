@@ -377,7 +377,7 @@ def test_plans_from_the_counts_of_an_alarmed_run_say_so(tmp_path):
 
 
 def test_nothing_is_certified_from_the_counts_of_an_alarmed_run():
-    """By no other agent, by no reference version, by no method for logs: each says why. Fine
+    """By no other agent, by no method for logs: each says why. Fine
     counts are taken.
     """
     world = sf.world("trap")
@@ -387,7 +387,6 @@ def test_nothing_is_certified_from_the_counts_of_an_alarmed_run():
     marked = fine.copy()
     marked.alarm = "ALARM after 50 episodes"
     asked = [
-        ours.plan_reference,
         sf.BudgetExploration(problem, baseline, floor).plan,
         sf.ConservativeUCBVI(problem, baseline, floor).plan,
         sf.DOPE(

@@ -252,14 +252,6 @@ class TestCertificates:
         assert (plan.source, plan.safety) == ("baseline", "trusted")
         assert plan.lower == pytest.approx(max(weak.lower, plan.candidates[-1]))
 
-    def test_the_readable_version_agrees(self, learnt, log):
-        for kind in (sf.StepMix, sf.EpsMix):
-            for counts in (None, log.counts):
-                agent, begin = sf.hand_over(learnt, FLOOR, kind, counts=counts)
-                plan, book = agent.plan(begin), agent.plan_reference(begin)
-                assert (plan.source, plan.h, plan.safety) == (book.source, book.h, book.safety)
-                assert plan.rho == pytest.approx(book.rho, abs=1e-9)
-
     def test_it_is_of_one_policy_alone(self, learnt):
         other = sf.uniform(3, 5, 5)
         with pytest.raises(sf.InvalidSetting, match="of another policy"):

@@ -7,15 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from surefoot import kernels
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import EPISODE, FINE, INTERVALS, NODES, PLACES
 from surefoot.base.validation import REWARD_UNITS, FrozenRecord, at_least, freeze
-from surefoot.bounds import portfolio
 from surefoot.bounds.alike import compared, require_alike
 from surefoot.bounds.binding import Binding
 from surefoot.bounds.certificate import Certificate
 from surefoot.bounds.frequencies import Frequencies
-from surefoot.bounds.kl import mean_bounds
 from surefoot.errors import InvalidCounts, InvalidSetting, printable_lines
 from surefoot.evidence.counts import Counts
 from surefoot.evidence.fitting import check_counts, require_no_alarm
@@ -292,9 +291,23 @@ def logged_lower(problem: Problem, counts: Counts, delta: float) -> float:
     """
     n = float(counts.n_start.sum())
     share = max(0.0, logged_value(problem, counts) - 1e-9) / problem.H
-    return max(
-        0.0, problem.H * mean_bounds(n, n * share, math.log(1.0 / delta), 1.0)[0] - 1e-9 * problem.H
-    )
+    return max(0.0, problem.H * (coin_lower(n, n * share, math.log(1.0 / delta)) - 1e-9))
+
+
+def coin_lower(n: float, x: float, log_inverse: float) -> float:
+    """Return a lower bound, for all n at once, of the mean of n observations in [0, 1] with sum
+    x: the KL ball of a coin.
+
+    Its likelihood ratio with fractional counts is convex in x, so the mixture is a
+    supermartingale, whatever the observations are.
+    """
+    if n == 0:
+        return 0.0
+    heads = min(max(x, 0.0), n)
+    places, p_hat = np.arange(2), np.zeros(2)
+    outcomes = np.array([n - heads, heads])
+    eps = kernels.mixture_radius(outcomes, places, 2, n, True, log_inverse, p_hat)
+    return float(kernels.worst_mean(p_hat, np.array([0.0, 1.0]), 2, 1.0, eps, 0.0))
 
 
 def returns_lower(problem: Problem, returns: Floats, delta: float) -> float:
@@ -312,7 +325,9 @@ def returns_lower(problem: Problem, returns: Floats, delta: float) -> float:
             "were counted."
         )
     earned = np.clip(np.floor(level + 1e-6), 0, span).astype(np.int64)
-    mean = portfolio.mean_lower(spread_all(earned, span), math.log(1.0 / delta))
+    mean = kernels.mean_lower(
+        kernels.portfolio_from(), spread_all(earned, span), 1, math.log(1.0 / delta)
+    )
     return max(0.0, problem.H * (mean - 1e-9))
 
 

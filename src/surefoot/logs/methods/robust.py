@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from surefoot import kernels
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import require_delta, require_integer
-from surefoot.bounds import KL, Model
+from surefoot.bounds import KL
 from surefoot.bounds.binding import binding_pairs
 from surefoot.bounds.frequencies import Frequencies
 from surefoot.bounds.model import margin
@@ -62,23 +62,6 @@ def robust_vi_lower(counts: Counts, problem: Problem, delta: float, bounds: KL) 
     return _at_start(
         counts, problem, level, bounds, kernels.pessimistic(evidence, counts.n_sa, problem.H)[1][0]
     )
-
-
-def robust_reference(
-    counts: Counts, problem: Problem, delta: float, bounds: KL
-) -> tuple[Floats, Floats]:
-    """The reference version of `robust_vi`: the policy (H, S, A) and V_low (H+1, S), without
-    directed rounding.
-    """
-    model = Model(problem, counts, require_delta(delta))
-    H, S = problem.H, problem.S
-    policy, V_low = np.zeros((H, S, problem.A)), np.zeros((H + 1, S))
-    for h in reversed(range(H)):
-        Q_low = bounds.q_bounds(model, h, V_low[h + 1], V_low[h + 1])[1]
-        a = most_visited_best(Q_low, model.n_sa[h])
-        policy[h, np.arange(S), a] = 1.0
-        V_low[h] = Q_low[np.arange(S), a]
-    return policy, V_low
 
 
 def certify(
