@@ -17,7 +17,7 @@ class Returns:
     """Returns of whole baseline episodes as evidence of its value, with their own share of delta.
 
     They are i.i.d. in the range that is possible by what the problem says: the portfolio bound
-    (bounds/portfolio.py) holds for any number of them at once. A floor in units of return needs a
+    (kernels/portfolio.py) holds for any number of them at once. A floor in units of return needs a
     lower bound of the baseline's value, one relative to the baseline an upper bound: that one is
     computed, with the whole share.
     """

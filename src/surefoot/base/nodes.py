@@ -6,9 +6,9 @@ over the nodes has the mean of the returns. Whole numbers throughout, so that co
 any order. The nodes are closer to each other near both ends of the range, where a bet can tell
 returns apart best; the ends are nodes, so returns of 0 and 1 lose nothing.
 
-The stakes of the portfolio bound (bounds/portfolio.py) were chosen by measurement, over the returns
-of all our worlds and of conversions of 1 to 5 %. A run keeps the nodes and the stakes that it began
-with, and they are part of file formats: never change them.
+The stakes of the portfolio bound (kernels/portfolio.py) were chosen by measurement, over the
+returns of all our worlds and of conversions of 1 to 5 %. A run keeps the nodes and the stakes that
+it began with, and they are part of file formats: never change them.
 """
 
 import math

@@ -29,10 +29,9 @@ from functools import lru_cache
 import numpy as np
 
 from surefoot import kernels
-from surefoot.base.arrays import Floats, Ints
-from surefoot.base.nodes import EPISODE, LOST, NODES, PLACES
+from surefoot.base.arrays import Floats
+from surefoot.base.nodes import EPISODE, NODES, PLACES
 from surefoot.base.validation import read_only
-from surefoot.bounds import portfolio
 from surefoot.guard.evidence import Bound, rounded, weights_of
 from surefoot.guard.ramp import FloorRule
 from surefoot.guard.state import OPEN, GuardState, Proved
@@ -135,21 +134,7 @@ def proves_comparison(
         counted.append(weights)
     if state.logged is not None:
         counted[0] += state.logged.settled
-    return compared(counted[0], counted[1], level, zero, ratio) >= proved.value - 1e-9
-
-
-# ---- the readable version
-
-
-def compared(b: Ints, c: Ints, level: float, zero: float, ratio: bool) -> float:
-    """Return min_k L_k / U_{k+1}, or one plus min_k (L_k - U_{k+1}), in parts of the range, of
-    returns spread so.
-
-    `zero` is added to both parts of a ratio: the user's zero need not be the lowest return.
-    """
-    found = []
-    for need_b, need_c in ladder(level).tolist():
-        U = 1.0 - max(portfolio.mean_lower(b[: len(NODES)][::-1], need_b) - LOST, 0.0)
-        L = portfolio.mean_lower(c[: len(NODES)], need_c)
-        found.append((zero + L) / (zero + U) if ratio else 1.0 + L - U)
-    return max(min(found), 0.0)
+    how = kernels.Comparison(ladder(level), zero, ratio)
+    b, c = counted
+    found = kernels.compared(kernels.portfolio_from(), how, b, c, 0.0, np.zeros(2))
+    return found >= proved.value - 1e-9

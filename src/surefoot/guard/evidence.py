@@ -1,13 +1,13 @@
 """What the returns of a policy prove, when some of them are late or never come.
 
 Take any prefix of a policy's tickets in dispatch order, and count a ticket without a return as the
-LOWEST return for a lower bound, as the HIGHEST for an upper one. The capital W
-(bounds/portfolio.py) of what is counted is at most that of the true returns, and Ville's inequality
-holds for all prefixes at once: so the best prefix counts, however it is found.
+LOWEST return for a lower bound, as the HIGHEST for an upper one. The capital W of what is counted
+(kernels/portfolio.py) is at most that of the true returns, and Ville's inequality holds for all
+prefixes at once: so the best prefix counts, however it is found.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -17,7 +17,6 @@ import numpy as np
 from surefoot import kernels
 from surefoot.base.arrays import Ints
 from surefoot.base.nodes import EPISODE, FINE, LOST, NODES, OUTSIDE, PLACES, spread
-from surefoot.bounds import portfolio
 from surefoot.guard.state import OPEN, GuardState, Proved
 
 # a code is the node below a return times this, plus what counts for the node above
@@ -97,9 +96,7 @@ def rounded(value: Fraction, towards: float) -> float:
 
 
 def proves(state: GuardState, p: int, sign: int, level: float, proved: Proved) -> bool:
-    """Do so many tickets of policy p prove this bound? By the formula itself, with a hair for
-    rounding errors.
-    """
+    """Do so many tickets of policy p prove this bound? With a hair for rounding errors."""
     policy, columns = state.policies[p], state.tickets.columns
     logged = state.logged if p == 0 else None
     before = 0 if logged is None else logged.heard
@@ -112,10 +109,8 @@ def proves(state: GuardState, p: int, sign: int, level: float, proved: Proved) -
     weights = weights_of([code for code in codes if code != OPEN])
     weights[0 if sign > 0 else len(NODES) - 1] += (codes.count(OPEN) + policy.missing) * EPISODE
     weights += 0 if logged is None else logged.settled
-    n = weights[: len(NODES)][::sign] / EPISODE
-    return (
-        portfolio.log_wealth(portfolio.log_capitals(n, proved.value)) >= log_inverse(level) - 1e-9
-    )
+    found = kernels.mean_lower(kernels.portfolio_from(), weights, sign, log_inverse(level))
+    return found >= proved.value - 1e-9
 
 
 def _best_prefix(state: GuardState, p: int, sign: int, level: float, before: Proved) -> Proved:
@@ -134,44 +129,3 @@ def _best_prefix(state: GuardState, p: int, sign: int, level: float, before: Pro
         kernels.portfolio_from(), known, len(mine), 0, sign, inverse, before.value, weights, size
     )
     return Proved(float(found), int(size[0]))
-
-
-# ---- the readable version
-
-
-def prefixes(codes: Sequence[int | None]) -> Iterator[int]:
-    """Yield how long the prefixes are that are tried: all tickets, then those before an open
-    ticket, from the end.
-
-    Of 64 open tickets or more, not every one ends a prefix that is tried: a prefix with a few more
-    of them than the best is nearly as good, and 10^6 of them need only some hundred prefixes.
-    """
-    yield len(codes)
-    open_tickets = [i for i, code in enumerate(codes) if code is None]
-    dropped, left = 1, len(open_tickets) - 1
-    while left > 0:
-        yield open_tickets[left]
-        step = max(1, min(dropped, left) // 16)
-        dropped, left = dropped + step, left - step
-    if open_tickets:
-        yield open_tickets[0]
-
-
-def best_prefix(
-    before: Ints, missing: int, codes: Sequence[int | None], sign: int, level: float
-) -> float:
-    """Return the best bound of a policy's mean (sign 1), or of one minus it (-1), rescaled; None:
-    no return came.
-
-    `before` are logged returns, spread over the nodes; `missing` is how many a log lacks.
-    """
-    worst = 0 if sign > 0 else len(NODES) - 1
-    found = 0.0
-    for n in prefixes(codes):
-        weights = before + weights_of([code for code in codes[:n] if code is not None])
-        weights[worst] += (missing + sum(code is None for code in codes[:n])) * EPISODE
-        shown = weights[: len(NODES)]
-        found = max(
-            found, portfolio.mean_lower(shown if sign > 0 else shown[::-1], log_inverse(level))
-        )
-    return found

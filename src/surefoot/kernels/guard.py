@@ -1,5 +1,5 @@
-"""A guard's bounds and shares, and a simulated guard (the readable versions: guard/evidence.py,
-guard/ramp.py).
+"""A guard's bounds and shares (proved in guard/evidence.py, guard/comparison.py and
+guard/ramp.py), and a simulated guard.
 
 Tickets are in dispatch order. A ticket's outcome is a code: the node below its return, and how much
 of an episode counts for the node above; OPEN where no return came.

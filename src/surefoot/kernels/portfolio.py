@@ -1,5 +1,20 @@
-"""The portfolio bound of a mean, from returns spread over nodes (the formula and its proof:
-bounds/portfolio.py).
+"""The portfolio bound of the mean of returns, which are kept spread over nodes.
+
+Returns x in [0, 1] are drawn under one policy, fixed before they are seen, and have mean mu. For a
+hypothesis mu <= m and a stake theta in [0, 1] fixed beforehand, the factor 1 - theta + theta x / m
+is not negative and has mean at most 1. So its product over the returns is a supermartingale, and so
+is an average over stakes that are fixed beforehand:
+
+    W(m) = sum_j weight_j prod_x (1 - theta_j + theta_j x / m).
+
+By Ville's inequality W(mu) stays below 1/delta_0 for any number of returns at once, with
+probability 1 - delta_0. W falls in m, so every m with W(m) >= 1/delta_0 is a lower bound of mu. An
+upper bound is that of 1 - x, on an event of its own: each side that a plan uses has a share of
+delta of its own.
+
+What is kept of the returns is how they are spread over nodes (base/nodes.py). The logarithm of a
+factor is concave in x, so a return between two nodes is worth at least what its parts at the nodes
+are: W of what is kept is at most W.
 
 The logarithms of all factors at fixed means are kept in a table, so a bound takes sums of products,
 and no logarithm.

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from surefoot import kernels
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import SOURCES
 from surefoot.audit.history import History
 from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
 from surefoot.base.nodes import EPISODE, NODES
-from surefoot.bounds import portfolio
 from surefoot.errors import InvalidSetting, printable
 from surefoot.guard import Guard, GuardState
 from surefoot.guard.evidence import log_inverse, lower_value, weights_of
@@ -557,7 +557,7 @@ def _lower_of_guard(
     columns, ends = state.tickets.columns, course.first + course.size
     played = course.shares.T @ course.size
     trusted = np.inf if alarm is None else alarm  # up to this episode
-    found = []
+    found, tables = [], kernels.portfolio_from()
     for p in np.flatnonzero(played >= LEAST_SHARE * played.sum()).tolist():
         weights = np.zeros(len(NODES) + 1, dtype=np.int64)
         if p == 0 and state.logged is not None:
@@ -568,7 +568,7 @@ def _lower_of_guard(
             codes = columns.code[before:end][columns.policy[before:end] == p]
             weights = weights + weights_of([int(code) for code in codes[codes != OPEN]])
             weights[0] += int((codes == OPEN).sum()) * EPISODE
-            best = max(best, portfolio.mean_lower(weights[: len(NODES)], level))
+            best = max(best, kernels.mean_lower(tables, weights, 1, level))
             values.append(lower_value(Proved(best, 0), guard.low, guard.high))
             before = end
         silent = np.where(ends > trusted, np.nan, values)

@@ -292,6 +292,12 @@ def test_a_trusted_plan_plays_no_candidate_that_is_not_proved(tmp_path, shares, 
     )
 
 
+def compared(b, c, level, zero, ratio):
+    """What returns that are spread like this prove of V_c and V_b together."""
+    how = kernels.Comparison(comparison.ladder(level), zero, ratio)
+    return kernels.compared(kernels.portfolio_from(), how, b, c, 0.0, np.zeros(2))
+
+
 def test_a_bound_that_leaves_out_open_tickets_is_refused(tmp_path):
     """What the settled tickets alone would prove: the others must count as the worst return."""
     guard = sf.Guard(floor=0.5, low=0.0, high=1.0)
@@ -363,9 +369,7 @@ def test_a_comparison_that_leaves_out_open_tickets_is_refused(tmp_path):
         ledger.close(state)
     assert sf.check_ledger(tmp_path / "g.ledger").refusals == ()
     level = guard.levels(1)[0]
-    alone = comparison.compared(
-        state.policies[0].settled, state.policies[1].settled, level, 0.0, True
-    )
+    alone = compared(state.policies[0].settled, state.policies[1].settled, level, 0.0, True)
     assert alone > guard.plan(state).compared["c"] + 0.1
     found = forged(
         tmp_path / "g.ledger", lambda r: r[-2].update(bounds=[[alone.hex(), 300]])
@@ -461,7 +465,7 @@ def test_honest_comparisons_need_at_most_half_of_the_intervals(low, ratio, work)
     ):
         b, c = rounded_down(n_b, baseline), rounded_down(n_c, one)
         zero = low if ratio else 0.0
-        found = comparison.compared(b, c, level, zero, ratio)
+        found = compared(b, c, level, zero, ratio)
         value = Fraction(found) if ratio else Fraction(found) - 1
         work.clear()
         nodes = (weights[: len(guard_verifier.NODES)].tolist() for weights in (b, c))
