@@ -155,7 +155,7 @@ def twin_actions(copies, seed, S):
 @pytest.mark.parametrize("S", [2, 3, 8, 9])
 @pytest.mark.parametrize("bounds", [sf.KL(), sf.Bernstein()], ids=str)
 def test_the_first_of_twin_actions_is_taken(bounds, S):
-    """Matrix products round equal rows by their place; that broke ties here once, at S = 8 and 9."""
+    """Matrix products round equal rows by their place, which broke ties here once, at S = 8, 9."""
     for copies, seed in ((2, 0), (3, 1), (5, 2), (5, 3)):
         problem, counts = twin_actions(copies, seed, S)
         bold = sf.BPIUCBVI(problem, bounds=bounds).plan(counts).policy
