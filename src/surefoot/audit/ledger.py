@@ -5,7 +5,6 @@ docs/ledger.md).
 who doubts the library need not trust it to check a ledger.
 """
 
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -22,7 +21,6 @@ from surefoot.audit import guard_verifier, verifier
 from surefoot.audit.records import (
     OF_LISTS,
     Entry,
-    canonical,
     chained,
     first_record,
     format_of,
@@ -30,6 +28,7 @@ from surefoot.audit.records import (
     rows_of_ledger,
 )
 from surefoot.base.arrays import AnyArray
+from surefoot.base.digest import digest
 from surefoot.base.files import as_path, require_place
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.evidence.counts import Counts
@@ -330,8 +329,8 @@ def _played_digest(record: Entry) -> str:
     """Return a digest of what is played: an explorer may draw another policy from the same
     counts.
     """
-    played = {key: record[key] for key in ("explorer", "policy", "h", "rho", "source", "frozen")}
-    return hashlib.sha256(canonical(played)).hexdigest()
+    played = ("explorer", "policy", "h", "rho", "source", "frozen")
+    return digest({key: record[key] for key in played})
 
 
 def _kept(path: Path, agent: SpliceAgent, episodes: int, place: Place | None) -> Last:

@@ -5,7 +5,6 @@ A file may come from anywhere. The declared size of its content is read first, a
 is refused before memory is allocated for it; headers are matched, never evaluated.
 """
 
-import hashlib
 import json
 import math
 import os
@@ -22,6 +21,7 @@ import numpy as np
 
 from surefoot.__about__ import __version__
 from surefoot.base.arrays import AnyArray
+from surefoot.base.digest import digest
 from surefoot.base.validation import told
 from surefoot.errors import InvalidFile, InvalidSetting
 
@@ -152,19 +152,9 @@ def sync_folder(folder: Path) -> None:
 def write_arrays(path: str | Path, kind: str, arrays: Mapping[str, Any]) -> None:
     """Write named arrays as .npz."""
     given = {name: np.asarray(array) for name, array in arrays.items()}
-    about = {"format": FORMAT, "kind": kind, "surefoot": __version__, "sha256": digest_of(given)}
+    about = {"format": FORMAT, "kind": kind, "surefoot": __version__, "digest": digest(given)}
     line = np.array(json.dumps(about, sort_keys=True))
     write_whole(path, lambda stream: np.savez_compressed(stream, about=line, **given))  # type: ignore[arg-type]
-
-
-def digest_of(arrays: Mapping[str, AnyArray]) -> str:
-    """Return a hash of the names, dtypes, shapes and contents of these arrays."""
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name} {array.dtype.str} {arrays[name].shape} ".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
 
 
 def read_arrays(
@@ -199,7 +189,7 @@ def read_arrays(
             f"into a file of kind {kind}. Is it of a later version? Update surefoot, or restore a "
             "copy."
         )
-    _require_digest(path, about, digest_of(arrays))
+    _require_digest(path, about, arrays)
     _require_json(path, arrays)
     return kind, arrays
 
@@ -412,7 +402,7 @@ def write_json(path: str | Path, kind: str, content: Mapping[str, Any]) -> None:
         "format": FORMAT,
         "kind": kind,
         "surefoot": __version__,
-        "sha256": _digest_of_json(content),
+        "digest": digest(content),
     }
     text = json.dumps({"about": about, **content}, indent=2, ensure_ascii=False)
     if len(text.encode()) >= LARGEST_TEXT:
@@ -436,16 +426,12 @@ def read_json(path: str | Path, kind: str) -> dict[str, Any]:
         raise _not_ours(path, f"kind {kind}") from None
     about = given.pop("about", None) if isinstance(given, dict) else None
     _kind_of(path, about, (kind,))
-    _require_digest(path, about, _digest_of_json(given))
+    _require_digest(path, about, given)
     return dict(given)
 
 
 def _write_bytes(stream: IO[bytes], content: bytes) -> None:
     stream.write(content)
-
-
-def _digest_of_json(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _kind_of(path: str | Path, about: Any, kinds: tuple[str, ...]) -> str:
@@ -468,9 +454,9 @@ def _kind_of(path: str | Path, about: Any, kinds: tuple[str, ...]) -> str:
     return kind
 
 
-def _require_digest(path: str | Path, about: Any, found: str) -> None:
-    """Refuse a file whose content does not have its hash. Files of early versions have no hash."""
-    if about.get("sha256", found) != found:
+def _require_digest(path: str | Path, about: Any, content: Mapping[str, Any]) -> None:
+    """Refuse a file whose content does not have the digest that its header says."""
+    if about.get("digest") != digest(content):
         raise InvalidFile(
             f"{path}: its content is not what was written: the file is damaged. Restore it from a "
             "copy."

@@ -9,8 +9,6 @@ bounds of the baseline and of each candidate, for a floor relative to the baseli
 each candidate with it.
 """
 
-import hashlib
-import json
 import math
 import secrets
 from collections.abc import Iterable
@@ -26,6 +24,7 @@ from surefoot.agents.plan import premise_status
 from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats
 from surefoot.base.coins import coin_generator
+from surefoot.base.digest import digest
 from surefoot.base.ranges import DeclaredRange
 from surefoot.base.validation import (
     as_floats,
@@ -135,7 +134,7 @@ class Guard:
         floor = [self.rule.relative, *(str(part) for part in self.rule[1:])]
         settings = [floor, self.low.hex(), self.high.hex(), self.delta.hex(), self.ladder]
         settings += [[RUNGS, *UNSTAKED]] if self.rule.relative else []
-        return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
+        return digest(settings)
 
     @cached_property
     def rule(self) -> FloorRule:

@@ -1,7 +1,5 @@
 """guard_env: a guard over policies of any kind, in any Gymnasium environment."""
 
-import hashlib
-import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +13,7 @@ from surefoot.agents.promise import Promise
 from surefoot.audit.guard_ledger import GuardLedger
 from surefoot.audit.watchdog import Alarm, Watch, Watchdog
 from surefoot.base.arrays import Ints
+from surefoot.base.digest import digest
 from surefoot.base.files import read_arrays, require_place, write_arrays
 from surefoot.base.progress import ctrl_c, progress_bar
 from surefoot.base.validation import require_integer, require_mapping, told
@@ -166,8 +165,7 @@ def guard_env(
             "here."
         )
     require_on_alarm(on_alarm)
-    about = [seed, _names(made), list(policies), known, repr(watchdog)]
-    identity = _digest([guard.fingerprint, *about])
+    identity = digest([guard.fingerprint, seed, _names(made), list(policies), known, watchdog])
     state = guard.begin(logged, known.get(BASELINE), identity)
     for name in list(policies)[1:]:
         state = guard.admit(state, name, known.get(name))
@@ -188,10 +186,6 @@ def guard_env(
                 made, guard, shown, begun, file, number, seed, alarms, stop, report
             )
     return _run(guard, done, interrupted, time.perf_counter() - started)
-
-
-def _digest(about: list[Any]) -> str:
-    return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 
 
 @dataclass(frozen=True)

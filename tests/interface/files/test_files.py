@@ -2,6 +2,7 @@
 anything.
 """
 
+import json
 import os
 import stat
 
@@ -81,6 +82,43 @@ def test_every_damaged_byte_is_refused_in_words_or_harmless(tmp_path):
         except sf.InvalidFile:
             refused += 1
     assert refused > 150
+
+
+def changed_npz(path, digest):
+    """A policy whose action was changed; its header keeps the digest, has another, or has none."""
+    sf.save_policy(path, np.array([[[1.0, 0.0]]]))
+    with np.load(path) as data:
+        held = {name: data[name] for name in data.files}
+    about = with_digest(json.loads(str(held.pop("about"))), digest)
+    held = {name: array[..., ::-1] if array.ndim == 3 else array for name, array in held.items()}
+    with path.open("wb") as stream:
+        np.savez(stream, about=np.array(json.dumps(about)), **held)
+
+
+def changed_json(path, digest):
+    """A codebook whose first state has another name."""
+    sf.Codebook(["low", "high"], ["buy", "wait"]).save(path)
+    content = json.loads(path.read_text())
+    with_digest(content["about"], digest)
+    path.write_text(json.dumps(content).replace('"low"', '"LOW"'))
+
+
+def with_digest(about, digest):
+    if digest is None:
+        del about["digest"]
+    elif digest != "kept":
+        about["digest"] = digest
+    return about
+
+
+@pytest.mark.parametrize("digest", ["kept", "0" * 32, "", None])
+@pytest.mark.parametrize(
+    ("change", "load"), [(changed_npz, sf.load_policy), (changed_json, sf.Codebook.load)]
+)
+def test_a_changed_file_is_refused_with_and_without_its_digest(tmp_path, change, load, digest):
+    change(tmp_path / "file", digest)
+    with pytest.raises(sf.InvalidFile, match="its content is not what was written"):
+        load(tmp_path / "file")
 
 
 def test_pooled_counts_remember_their_steps(tmp_path):

@@ -5,7 +5,6 @@ No other exception, no traceback of the command, nothing that runs, no room made
 declared, no wait.
 """
 
-import hashlib
 import importlib.util
 import io
 import json
@@ -25,6 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import surefoot as sf
+from surefoot.base.digest import digest
 from surefoot.cli.main import main
 from surefoot.evidence.tables import STREAM
 
@@ -227,10 +227,10 @@ def header(descr="<i8", shape="(1, 1, 1)"):
     return targets.Member("n_sas", descr, "False", shape, b"").packed()
 
 
-def about(kind="counts"):
-    return targets.with_text(
-        targets.Member("about", "", "False", "()", b""), {"format": 1, "kind": kind}
-    ).packed()
+def about(fits=""):
+    """A header of counts, with a digest."""
+    content = {"format": 1, "kind": "counts", "digest": fits}
+    return targets.with_text(targets.Member("about", "", "False", "()", b""), content).packed()
 
 
 BLOCK = 2**24
@@ -368,10 +368,10 @@ def test_a_directory_of_very_many_names_is_refused(measured):
     assert peak < 2e6
 
 
-def hand_made(path, *members, kind="counts", compression=zipfile.ZIP_STORED):
+def hand_made(path, *members, fits="", compression=zipfile.ZIP_STORED):
     """An .npz of (name, bytes), beside a header of ours."""
     with zipfile.ZipFile(path, "w", compression) as archive:
-        archive.writestr("about.npy", about(kind))
+        archive.writestr("about.npy", about(fits))
         for name, content in members:
             archive.writestr(name, content)
 
@@ -413,6 +413,9 @@ def test_hand_made_files_are_read(tmp_path):
     needed += [("n_sas.npy", ONE), ("played.npy", header("<i8", "(1, 1)") + bytes(8))]
     needed += [("stream.npy", header("<U22", "()") + STREAM.encode("utf-32-le"))]
     hand_made(tmp_path / "file.npz", *needed)
+    with np.load(tmp_path / "file.npz") as data:
+        fits = digest({name: data[name] for name in data.files if name != "about"})
+    hand_made(tmp_path / "file.npz", *needed, fits=fits)
     assert sf.Counts.load(tmp_path / "file.npz") == sf.Counts(np.zeros((1, 1, 1), dtype=int), H=1)
     hand_made(tmp_path / "file.npz", *needed, ("extra.npy", ONE))
     with pytest.raises(
@@ -437,12 +440,7 @@ def rewritten(path, **arrays):
     held = {
         name: np.asarray(array) for name, array in {**held, **arrays}.items() if array is not None
     }
-    digest = hashlib.sha256()
-    for name in sorted(held):
-        digest.update(
-            f"{name} {held[name].dtype.str} {held[name].shape} ".encode() + held[name].tobytes()
-        )
-    np.savez(path, about=np.array(json.dumps({**about, "sha256": digest.hexdigest()})), **held)
+    np.savez(path, about=np.array(json.dumps({**about, "digest": digest(held)})), **held)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ the bytes can change one decision at a time. What is hashed is hashed again: els
 all that is ever tested.
 """
 
+import ast
 import hashlib
 import io
 import json
@@ -24,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 import surefoot as sf
+from surefoot.base.digest import digest
 
 EPISODES = 10
 DEEP = 20_000  # far beyond the depth at which Python's own readers give up
@@ -210,8 +212,7 @@ def spoilt_json(whole: bytes, choose: Choices) -> bytes:
     if choose.below(4) == 0:
         about = altered(about, choose)
     elif isinstance(given, dict):
-        with_hash = hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
-        about = {**about, "sha256": with_hash} if choose.below(4) else {**about, "@twice": 0}
+        about = {**about, "digest": digest(given)} if choose.below(4) else {**about, "@twice": 0}
     content = {"about": about, **given} if isinstance(given, dict) else [about, given]
     return as_json(content).encode("utf-8", "replace")
 
@@ -248,17 +249,25 @@ def members_of(whole: bytes) -> list[Member]:
 
 
 def hashed(members: list[Member]) -> list[Member]:
-    """The same with a header whose hash is that of the arrays; where it can be computed at all."""
-    digest = hashlib.sha256()
-    for member in sorted(members, key=lambda member: member.name):
-        if member.name != "about":
-            digest.update(f"{member.name} {member.descr} {member.shape} ".encode() + member.content)
+    """The same with a header whose digest is that of the arrays; where it can be computed at
+    all.
+    """
+    fits = digest_of(members)
     return [
-        with_text(m, {**json.loads(text_of(m)), "sha256": digest.hexdigest()})
-        if m.name == "about"
-        else m
+        with_text(m, {**json.loads(text_of(m)), "digest": fits}) if m.name == "about" else m
         for m in members
     ]
+
+
+def digest_of(members: list[Member]) -> str:
+    """The digest that a file of these members has to state."""
+    return digest(
+        {
+            m.name: [ast.literal_eval(m.shape), m.descr, hashlib.sha256(m.content).hexdigest()]
+            for m in members
+            if m.name != "about"
+        }
+    )
 
 
 def text_of(member: Member) -> str:
