@@ -55,10 +55,8 @@ def test_another_version_of_numba_gives_the_same_bits(tmp_path):
     assert found[0] == found[1]
 
 
-def test_what_an_earlier_version_kept_is_dropped(monkeypatch):
-    """Its index may name a type that has moved: then it is compiled again, and the index begins
-    anew.
-    """
+def test_a_kept_function_that_cannot_be_read_is_compiled_again(monkeypatch):
+    """Its index may name a type that is nowhere: then the index begins again."""
     from numba.core.caching import FunctionCache
 
     from surefoot.kernels import jit, values

@@ -47,7 +47,7 @@ def test_every_premise_stands_beside_the_certificate(lake):
 
 
 def test_returns_that_are_no_evidence_are_said_to_be_none(lake):
-    """Those that are known by their number and sum alone, as in earlier files."""
+    """Those that are known by their number and sum alone, not one by one."""
     world, baseline = lake
     agent = sf.EpsMix(world.problem, baseline, 0.01, pooled=True)
     counts = sf.simulate(world, agent, 50, seed=0).counts

@@ -44,7 +44,7 @@ def part(value):
 
 
 def test_a_floor_of_one_euro_is_one_euro(shop, rescaled):
-    """Read as 1 of 0..8 it was -15 euros, and "certified" after 99 episodes (issue 18)."""
+    """Read as 1 of 0..8 it was -15 euros, and "certified" after 99 episodes."""
     agent = sf.StepMix(shop.problem, BASELINE, floor=1.0, pooled=True)
     assert agent.level == pytest.approx(41.0 / 25.0)
     assert "floor=1 EUR of -40..160" in repr(agent)
