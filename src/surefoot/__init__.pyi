@@ -81,7 +81,6 @@ from .rivals.conservative_ucbvi import ConservativeUCBVI as ConservativeUCBVI
 from .rivals.dope import DOPE as DOPE
 from .rivals.optpess_lp import OptPessLP as OptPessLP
 from .rivals.registry import AGENTS as AGENTS
-from .rivals.reward_free_safe import RewardFreeSafeRL as RewardFreeSafeRL
 from .rivals.ucbvi import UCBVI as UCBVI
 from .run.conformance import check_agent as check_agent
 from .run.conformance import check_world as check_world

@@ -85,9 +85,6 @@ def build(name, pooled=False, replan=None, scale=None):
         "linear inside": lambda: sf.BudgetExploration(
             *three, learner=build("optpess-lp", pooled), **same
         ),
-        "reward-free-safe": lambda: sf.RewardFreeSafeRL(
-            *three, baseline_value=value, scale=scale or 1.0, **same
-        ),
         "told": lambda: sf.BudgetExploration(*three, baseline_value=value, learner=inside, **same),
         "conservative-ucbvi": lambda: sf.ConservativeUCBVI(
             *three, baseline_value=value, learner=inside, **same
@@ -389,7 +386,7 @@ def continue_plan(learner, world, episodes):
             ["blocks", "every episode"],
             ["dope", "budget-exploration", "optpess-lp", "conservative-ucbvi"],
         ),
-        *product(["blocks"], ["linear inside", "reward-free-safe"]),
+        ("blocks", "linear inside"),
     ],
 )
 def test_a_learner_interrupted_is_one_that_never_stopped(name, rule, tmp_path):

@@ -1,5 +1,5 @@
-"""Constrained optima, DOPE, OptPess-LP and reward-free safe RL against linear programs written down
-literally and solved by somebody else's solver, against enumeration, and by hand.
+"""Constrained optima, DOPE and OptPess-LP against linear programs written down literally and
+solved by somebody else's solver, against enumeration, and by hand.
 
 The literal linear programs follow the formulas as printed: variables z(h,s,a,s') for all steps, two
 rows of the box for each of them. Ours has fewer rows and variables; what it finds must be the same.
@@ -650,111 +650,6 @@ def test_optpess_with_a_sharper_box():
         assert plan.cost <= agent.C
         assert plan.safety == "trusted"  # drawn counts, which nobody claims
     assert solved > 15
-
-
-# ---- Reward-free safe RL
-
-
-def literal_exploration(tiny, floor, kappa, accuracy, scale, worst=11, grows=True):
-    """Algorithm 2 of Ni and Kamgarpour 2026 for one table of counts, both linear programs by
-    another solver.
-
-    Returns the weight of the explorer, the objective of its linear program, its estimated value,
-    Delta, and whether it has stopped. `worst` and `grows` are there to be wrong.
-    """
-    S, A, H = tiny.S, tiny.A, tiny.H
-    n, P_hat = estimate(tiny.n_sas, S)
-    b, weighted = np.zeros((H, S, A)), np.zeros((H, S, A))
-    for h, s, a in np.ndindex(H, S, A):
-        beta = scale * (
-            math.log(2 * S * A * H / DELTA) + S * math.log(8 * math.e * (n[h, s, a] + 1))
-        )
-        b[h, s, a] = min(worst * H * beta / max(n[h, s, a], 1), 1.0)
-        weighted[h, s, a] = (1 + 1 / H) ** (h if grows else 0) * b[h, s, a]
-    r = tiny.world.r
-    if (visits_of(P_hat, tiny.start, tiny.pi_b) * r).sum() < floor + kappa / 2:
-        return 0.0, None, None, None, False
-    found = literal_occupancy(P_hat, tiny.start, weighted, -r, -floor)
-    assert found.status == 0
-    V_b, V_hat = -found.fun, float(found.x @ r.ravel())
-    Delta = min(H, 3 * math.e * math.sqrt(H * V_b) + H * V_b)
-    if Delta <= kappa * accuracy / 4:  # eps/2 with eps = kappa (accuracy H)/(2 H)
-        best = literal_occupancy(P_hat, tiny.start, r, -r, -floor - kappa * accuracy / 4)
-        return 1.0, -best.fun, -best.fun, Delta, True
-    return kappa / (kappa + max(floor + Delta - V_hat, 0.0)), V_b, V_hat, Delta, False
-
-
-RF_CASES = {  # scale, visits of each pair, accuracy
-    "printed": (1.0, [10**5, 10**7, 10**9], 0.1),
-    "printed, some unvisited": (1.0, [0, *[10**8] * 5], 0.1),
-    "printed, stopped": (1.0, [10**13, 10**14], 1.0),
-    "scaled": (1e-3, [30, 10**3, 10**6], 0.5),
-}
-
-
-def reward_free_case(name, seed):
-    scale, plenty, accuracy = RF_CASES[name]
-    tiny = Tiny(seed, plenty=plenty)
-    estimated = float(
-        (visits_of(estimate(tiny.n_sas, tiny.S)[1], tiny.start, tiny.pi_b) * tiny.world.r).sum()
-    )
-    kappa = 0.05 + 0.3 * tiny.rng.random()
-    floor = float(np.clip(estimated - kappa / 2 + tiny.rng.uniform(-0.3, 0.1), 0.0, tiny.H - kappa))
-    given = {"baseline_value": floor + kappa, "accuracy": accuracy, "scale": scale, "delta": DELTA}
-    agent = sf.RewardFreeSafeRL(tiny.world.problem, tiny.pi_b, floor, pooled=tiny.pooled, **given)
-    return tiny, floor, agent.kappa, accuracy, scale, agent
-
-
-@pytest.mark.parametrize("name", RF_CASES)
-def test_reward_free_safe_rl_is_the_printed_algorithm(name):
-    explored = refused = stopped = 0
-    for seed in range(28):
-        *case, agent = reward_free_case(name, seed)
-        tiny = case[0]
-        alpha, objective, V_hat, Delta, ended = literal_exploration(*case)
-        plan = agent.plan(tiny.counts)
-        _, P_hat = estimate(tiny.n_sas, tiny.S)
-        refused += alpha == 0.0
-        if alpha == 0.0:
-            assert (plan.source, plan.rho) == ("baseline", 0.0)
-            continue
-        d = visits_of(P_hat, tiny.start, plan.policy.second)
-        stopped += ended
-        if ended:
-            assert (plan.source, plan.rho) == ("optimistic", 1.0)
-            assert (d * tiny.world.r).sum() == pytest.approx(objective, abs=1e-7)
-            continue
-        explored += 1
-        value = plan.grounds.found.value
-        assert value.V_hat == pytest.approx((d * tiny.world.r).sum(), abs=1e-12)
-        assert value.V_hat >= case[1] - 1e-7  # in the estimated model it keeps the floor
-        assert value.Delta == pytest.approx(Delta, rel=1e-6, abs=1e-8)
-        # Where several policies are equally little known, their estimated values may differ, and
-        # alpha with them.
-        assert plan.rho == pytest.approx(
-            agent.kappa / (agent.kappa + max(case[1] + Delta - value.V_hat, 0.0)), rel=1e-6
-        )
-        if V_hat == pytest.approx(value.V_hat, abs=1e-7):
-            assert plan.rho == pytest.approx(alpha, rel=1e-6)
-    assert stopped >= 10 if name == "printed, stopped" else explored >= 10
-    assert refused >= 3
-
-
-@pytest.mark.parametrize("wrong", [{"worst": 15}, {"grows": False}])
-def test_another_bonus_is_noticed(wrong):
-    """Control: 15 in the place of 11, or steps that weigh the same, change Delta by more than is
-    forgiven above.
-    """
-    differ = compared = 0
-    for seed in range(28):
-        *case, _ = reward_free_case("printed", seed)
-        right, other = literal_exploration(*case), literal_exploration(*case, **wrong)
-        if right[3] is None or right[3] == case[0].H:
-            continue
-        compared += 1
-        differ += right[3] != pytest.approx(other[3], rel=1e-3)
-    assert compared >= 8
-    assert differ >= compared - 4  # of one step alone, all weigh the same
 
 
 # ---- what is handed to the solver

@@ -163,8 +163,8 @@ def try_(
         list[str] | None,
         typer.Option(
             help="An agent; repeatable. There are: stepmix, epsmix, bpi-ucbvi, step-no-mix, dope, "
-            "optpess-lp, budget-exploration, conservative-ucbvi, bpi-ucbvi-menard, "
-            "reward-free-safe. Default: stepmix."
+            "optpess-lp, budget-exploration, conservative-ucbvi, bpi-ucbvi-menard. "
+            "Default: stepmix."
         ),
     ] = None,
     floor: Annotated[
@@ -178,8 +178,8 @@ def try_(
         str,
         typer.Option(
             help="kl: sharp certificates (DOPE and OptPess-LP: the Maurer-Pontil box); paper: the "
-            "printed constants. bpi-ucbvi-menard and reward-free-safe have bounds of their "
-            "own, whatever is chosen."
+            "printed constants. bpi-ucbvi-menard has bounds of its own, "
+            "whatever is chosen."
         ),
     ] = "kl",
     scale: Annotated[

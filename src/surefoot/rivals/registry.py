@@ -10,7 +10,6 @@ from surefoot.rivals.budget_exploration import BudgetExploration
 from surefoot.rivals.conservative_ucbvi import ConservativeUCBVI
 from surefoot.rivals.dope import DOPE
 from surefoot.rivals.optpess_lp import OptPessLP
-from surefoot.rivals.reward_free_safe import RewardFreeSafeRL
 
 AGENTS: dict[str, type[AgentByName]] = {
     "stepmix": StepMix,
@@ -22,5 +21,4 @@ AGENTS: dict[str, type[AgentByName]] = {
     "budget-exploration": BudgetExploration,
     "conservative-ucbvi": ConservativeUCBVI,
     "bpi-ucbvi-menard": BPIUCBVIMenard,
-    "reward-free-safe": RewardFreeSafeRL,
 }

@@ -41,9 +41,7 @@ def maker(name, world):
             return kind(world.problem, **settings)
         if kind is sf.UCBVI:
             return kind(world.problem, **{"episodes": K, **settings})
-        if kind is sf.RewardFreeSafeRL:
-            settings = {"baseline_value": value, **settings}
-        elif not issubclass(kind, SpliceAgent):
+        if not issubclass(kind, SpliceAgent):
             settings = {"baseline_value": value, "episodes": K, **settings}
         return kind(world.problem, baseline, floor, **settings)
 
@@ -97,7 +95,6 @@ def test_agents_that_cannot_plan_for_so_many_states_refuse_them():
         r"20000, expected at most"
     )
     for build in (
-        lambda: sf.RewardFreeSafeRL(many, sf.uniform(2, 20_000, 2), 0.1, baseline_value=1.0),
         lambda: sf.UCBVI(many, episodes=100),
         lambda: sf.BPIUCBVIMenard(many),
     ):
@@ -184,10 +181,6 @@ def test_without_data_safety_is_trust(make, paper_world):
     plan = agent.plan(sf.Counts.zeros(paper_world.problem))
     if agent.floor is None:
         assert (plan.source, plan.safety) == ("optimistic", "no floor")
-    # it mixes from the first episode on, by what it is given: no less trust
-    elif type(agent) is sf.RewardFreeSafeRL:
-        assert (plan.source, plan.h, plan.safety) == ("mixture", paper_world.H, "trusted")
-        assert 0.0 < plan.rho < agent.kappa
     else:
         assert (plan.source, plan.h, plan.rho, plan.safety) == (
             "baseline",
@@ -202,10 +195,6 @@ def test_without_data_safety_is_trust(make, paper_world):
 def test_with_data_safety_is_certified(make, paper_world, counts_of):
     agent = make()
     plan = agent.plan(informed(paper_world, counts_of))
-    # its mixtures rest on what it is given; the policy it ends with does not
-    if type(agent) is sf.RewardFreeSafeRL:
-        assert (plan.source, plan.safety) == ("mixture", "trusted")
-        plan = make(accuracy=1.0).plan(informed(paper_world, counts_of, 3 * 10**12))
     if agent.floor is not None:
         assert plan.source != "baseline" or isinstance(agent, sf.StepNoMix)
         assert plan.safety == "certified"
@@ -401,9 +390,6 @@ def test_an_agent_built_by_name_is_the_one_built_by_hand(family, scale):
             *three, baseline_value=value, learner=inside, **given
         ),
         "bpi-ucbvi-menard": sf.BPIUCBVIMenard(world.problem, scale=scale, **common),
-        "reward-free-safe": sf.RewardFreeSafeRL(
-            *three, baseline_value=value, scale=scale, **common
-        ),
     }
     assert by_hand.keys() == sf.AGENTS.keys()
     settings = AgentSettings(pi_b, 0.4, value, 300, certificate=certificate, **given)

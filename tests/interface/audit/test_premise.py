@@ -177,27 +177,6 @@ CASES = [
     (sf.UCBVI, "plain", lambda kind: kind(WORLD.problem, episodes=1000), None, None),
     (sf.BPIUCBVIMenard, "plain", lambda kind: kind(WORLD.problem), None, None),
     (sf.BPIUCBVIMenard, "scaled", lambda kind: kind(WORLD.problem, scale=0.1), None, None),
-    (
-        sf.RewardFreeSafeRL,
-        "given",
-        lambda kind: build(kind, HIGH, baseline_value=VALUE),
-        "asserted by the user",
-        "asserted by the user",
-    ),
-    (
-        sf.RewardFreeSafeRL,
-        "floor of 0",
-        lambda kind: build(kind, 0.0, baseline_value=VALUE),
-        "none needed",
-        "none needed",
-    ),
-    (
-        sf.RewardFreeSafeRL,
-        "scaled",
-        lambda kind: build(kind, HIGH, baseline_value=VALUE, scale=0.1),
-        None,
-        None,
-    ),
 ]
 
 
@@ -374,7 +353,7 @@ def test_try_prints_it():
         found[sf.AGENTS[name].name] for name in names
     }
     given = [name for name in names if found[sf.AGENTS[name].name].startswith(GIVEN)]
-    assert given == ["conservative-ucbvi", "reward-free-safe"]
+    assert given == ["conservative-ucbvi"]
 
 
 def test_demo_prints_it_and_writes_it_on_the_figure(tmp_path):

@@ -196,7 +196,7 @@ def test_dense_arrays_of_a_large_world_are_refused_with_what_to_read():
 
 
 LP_AGENTS = [sf.DOPE, sf.OptPessLP]
-DENSE_AGENTS = [sf.UCBVI, sf.BPIUCBVIMenard, sf.RewardFreeSafeRL]
+DENSE_AGENTS = [sf.UCBVI, sf.BPIUCBVIMenard]
 
 
 @pytest.mark.parametrize("kind", LP_AGENTS + DENSE_AGENTS)
