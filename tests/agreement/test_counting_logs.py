@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import surefoot as sf
-from surefoot.logs.folds import folds_of, number_of
+from surefoot.logs.folds import folds_of
 
 NAMES = ("episode", "step", "state", "action", "reward", "next_state", "terminated", "truncated")
 UNIT = 2**20
@@ -195,9 +195,6 @@ def test_the_folds_are_the_documented_arithmetic(seed):
     ids += rng.integers(-(2**63), 2**63 - 1, size=300).tolist()
     for H in (1, 2, 7, 1000):
         assert folds_of(np.array(ids), seed, H).tolist() == [fold_of(i, seed, H) for i in ids]
-    assert folds_of(np.array([number_of("visit 7")]), seed, 50).tolist() == [
-        fold_of("visit 7", seed, 50)
-    ]
     sizes = np.bincount(folds_of(np.arange(30_000), seed, 3), minlength=3)
     assert (np.abs(sizes - 10_000) < 600).all()  # 7 standard deviations of a fair split
 

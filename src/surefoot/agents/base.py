@@ -156,13 +156,6 @@ class CountingAgent(FrozenRecord, ABC):
         assert not isinstance(self.floor, BaselineFloor)
         return self.problem.level(self.floor)
 
-    def rescaled_setting(self, name: str) -> object:
-        """Return a setting as bounds use it: values in the user's units are rescaled to 0..H."""
-        value = getattr(self, name)
-        if isinstance(value, float) and name in ("floor", "baseline_value"):
-            return self.problem.level(value, name)
-        return value
-
     def with_user_units(self, plan: Plan) -> Plan:
         """Return a plan with rescaled values as one in the user's units."""
         units = self.problem.units

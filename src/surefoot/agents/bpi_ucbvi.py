@@ -3,10 +3,9 @@ own constants.
 """
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Self, final
+from typing import final
 
 from surefoot.agents.base import WithoutFloor
-from surefoot.agents.settings import AgentSettings
 from surefoot.agents.splice_agent import SpliceAgent, check_settings
 from surefoot.base.validation import freeze, require_delta
 from surefoot.bounds import KL, Bernstein, Bounds
@@ -46,17 +45,6 @@ class BPIUCBVI(WithoutFloor, SpliceAgent):
         episode.
         """
         return cls(problem, delta=delta, bounds=Bernstein(), pooled=pooled, replan=0.0)
-
-    @classmethod
-    def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
-        """Build the agent: it has neither baseline nor floor."""
-        return cls(
-            problem,
-            delta=settings.delta,
-            bounds=settings.bounds,
-            pooled=settings.pooled,
-            replan=settings.replan,
-        )
 
     def __repr__(self) -> str:
         settings = (

@@ -6,20 +6,19 @@ sentences.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from surefoot import kernels
-from surefoot.agents.explorers import Explorer
-from surefoot.agents.floors import BaselineFloor, Floor
+from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import UNCLAIMED, Plan, premise_status
 from surefoot.agents.promise import PremiseStatus
-from surefoot.agents.returns import Returns, returns_range
-from surefoot.base.arrays import Floats, Ints
+from surefoot.agents.returns import returns_range
+from surefoot.base.arrays import Floats
 from surefoot.base.nodes import OUTSIDE
 from surefoot.base.validation import at_least, at_most
-from surefoot.bounds import KL, Bounds, Certificate
+from surefoot.bounds import KL
 from surefoot.bounds.alike import compared
 from surefoot.bounds.binding import binding_pairs
 from surefoot.bounds.declared_rewards import ALPHA
@@ -27,46 +26,6 @@ from surefoot.evidence.counts import Counts
 from surefoot.model.policy import splice
 from surefoot.model.problem import Problem
 from surefoot.model.steps import common_start, step_name
-
-
-class Planner(Protocol):
-    """What an explanation asks of the agent that made a plan."""
-
-    @property
-    def problem(self) -> Problem: ...  # noqa: D102
-    @property
-    def pi_b(self) -> Floats: ...  # noqa: D102
-    @property
-    def floor(self) -> Floor | None: ...  # noqa: D102
-    @property
-    def floor_text(self) -> str: ...  # noqa: D102
-    @property
-    def bounds(self) -> Bounds: ...  # noqa: D102
-    @property
-    def pooled(self) -> bool: ...  # noqa: D102
-    @property
-    def explorer(self) -> Explorer | None: ...  # noqa: D102
-    @property
-    def returns(self) -> Returns | None: ...  # noqa: D102
-    @property
-    def certificate(self) -> Certificate | None: ...  # noqa: D102
-    @property
-    def h0(self) -> Ints: ...  # noqa: D102
-    @property
-    def rule(self) -> "kernels.Rule": ...  # noqa: D102
-    @property
-    def premise(self) -> PremiseStatus: ...  # noqa: D102
-    @property
-    def proved_before(self) -> float: ...  # noqa: D102
-    @property
-    def delta(self) -> float: ...  # noqa: D102
-    @property
-    def delta_in_all(self) -> float: ...  # noqa: D102
-    @property
-    def delta_model(self) -> float: ...  # noqa: D102
-    @property
-    def delta_prime(self) -> float: ...  # noqa: D102
-    def evidence(self, counts: Counts, explorer_policy: Floats | None = None) -> "PlanEvidence": ...  # noqa: D102
 
 
 class PlanEvidence(NamedTuple):
@@ -80,7 +39,7 @@ class PlanEvidence(NamedTuple):
 class SpliceGrounds(NamedTuple):
     """What a plan of a splice agent was made from."""
 
-    agent: "Planner"
+    agent: Any  # the splice agent that made the plan
     counts: Counts  # as they were
     # what lower values were compared with, if need be for a relative floor; values are rescaled
     floor: float
@@ -98,11 +57,11 @@ class SpliceGrounds(NamedTuple):
     def premise(self) -> PremiseStatus:
         """How well it is known that the baseline is above the floor, these data included."""
         agent = self.agent
+        given: PremiseStatus = agent.premise
         if not (agent.bounds.certified and self.counts.claimed):
-            return agent.premise
-        return premise_status(
-            agent.rule.floor, max(self.by_model, self.by_returns, agent.proved_before)
-        )
+            return given
+        proved = max(self.by_model, self.by_returns, agent.proved_before)
+        return premise_status(agent.rule.floor, proved)
 
     @property
     def bolder(self) -> Floats:
@@ -130,7 +89,8 @@ def explanation(plan: Plan, grounds: SpliceGrounds) -> str:
 
 def _user(grounds: SpliceGrounds, value: float) -> float:
     """Return a rescaled value in the user's units."""
-    return grounds.agent.problem.units.to_user(value)
+    problem: Problem = grounds.agent.problem
+    return problem.units.to_user(value)
 
 
 def _proved(grounds: SpliceGrounds, value: float) -> str:

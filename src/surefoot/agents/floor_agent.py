@@ -7,7 +7,6 @@ from typing import Self
 from surefoot.agents.explorers import Explorer
 from surefoot.agents.floors import BaselineFloor, Floor, Relative, require_share
 from surefoot.agents.returns import BY_DEFAULT, Returns
-from surefoot.agents.settings import AgentSettings
 from surefoot.agents.splice_agent import SpliceAgent, check_settings
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import freeze, require_delta
@@ -159,22 +158,6 @@ class FloorAgent(SpliceAgent):
         """
         return cls(
             problem, baseline, floor, delta=delta, bounds=Bernstein(), pooled=pooled, replan=0.0
-        )
-
-    @classmethod
-    def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
-        """Build the agent. It is not given the baseline's value; a certificate of the baseline
-        is used.
-        """
-        return cls(
-            problem,
-            settings.baseline,
-            settings.floor,
-            delta=settings.delta,
-            bounds=settings.bounds,
-            pooled=settings.pooled,
-            replan=settings.replan,
-            certificate=settings.certificate,
         )
 
     def __repr__(self) -> str:

@@ -2,7 +2,7 @@
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,7 +65,7 @@ class Plan(FrozenRecord):
     upper: float
     candidates: Floats
     safety: Safety
-    grounds: "Explains | None"  # what the plan was made from, which `explain` puts into words
+    grounds: Any  # what the plan was made from, which `explain` puts into words
     cost: float | None
     max_episodes: int | None
     entry: float | None
@@ -83,7 +83,7 @@ class Plan(FrozenRecord):
         upper: float,
         candidates: ArrayLike,
         safety: Safety,
-        grounds: "Explains | None" = None,
+        grounds: Any = None,
         *,
         cost: float | None = None,
         max_episodes: int | None = None,
@@ -199,7 +199,8 @@ class Plan(FrozenRecord):
             return f"{self.alarm}\nNext: the baseline (h = {self.h}, rho = 0). {label}."
         if self.grounds is None:
             return f"{self!r}: the agent that made this plan says no more about it."
-        return self.grounds.explain(self)
+        text: str = self.grounds.explain(self)
+        return text
 
     @property
     def frozen(self) -> bool:
@@ -219,12 +220,6 @@ class Plan(FrozenRecord):
             f"lower={self.lower:.6g}, upper={self.upper:.6g}, candidates=[{values}]"
             + (")" if self.cost is None else f", cost={self.cost:.6g})")
         )
-
-
-class Explains(Protocol):
-    """What a plan was made from, and how that is put into words."""
-
-    def explain(self, plan: Plan) -> str: ...  # noqa: D102
 
 
 class Drawn(NamedTuple):

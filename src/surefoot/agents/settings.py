@@ -2,9 +2,10 @@
 that.
 """
 
-from abc import abstractmethod
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from surefoot.agents.base import CountingAgent
 from surefoot.base.arrays import Floats
@@ -29,6 +30,11 @@ class AgentSettings:
     certificate: Certificate | None = None  # of the baseline
 
     @property
+    def scale(self) -> float:
+        """The scale of the bounds, for agents with bounds of their own."""
+        return self.bounds.scale
+
+    @property
     def sharp(self) -> bool:
         """Are the sharpest bounds meant that an agent has a proof for, and not the printed
         constants?
@@ -44,7 +50,19 @@ class AgentByName(CountingAgent):
     # does it have one kind of bounds, of which it takes the scale alone?
     own_bounds: ClassVar[bool] = False
 
+    not_given: ClassVar[tuple[str, ...]] = ()  # settings that it could take, and does not get
+
     @classmethod
-    @abstractmethod
     def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
-        """Build the agent with these settings."""
+        """Build the agent with those of the settings that its `__init__` names."""
+        build: Callable[..., Self] = cls
+        return build(problem, **cls.settings_taken(settings))
+
+    @classmethod
+    def settings_taken(cls, settings: AgentSettings) -> dict[str, Any]:
+        """Return the settings that the agent is built with, by their names."""
+        return {
+            name: getattr(settings, name)
+            for name in inspect.signature(cls).parameters
+            if hasattr(settings, name) and name not in cls.not_given
+        }

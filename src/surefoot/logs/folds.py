@@ -14,7 +14,6 @@ more than a number, and nothing is held in memory.) The split depends on nothing
 episode, which is all that VI-LCB needs.
 """
 
-import hashlib
 from typing import NamedTuple
 
 import numpy as np
@@ -24,21 +23,8 @@ from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidSetting
 
 MASK = 2**31 - 1
-PLACES = (
-    14,
-    15,
-    12,
-    13,
-    10,
-    11,
-    8,
-    9,
-    6,
-    7,
-    4,
-    5,
-    2,
-)  # the hexadecimal digits of a digest that make the number of a text id
+# the hexadecimal digits of a digest that make the number of a text id
+PLACES = (14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2)
 
 
 class Keys(NamedTuple):
@@ -65,12 +51,6 @@ def mixed(ids: Ints, keys: Keys) -> Ints:
 def folds_of(ids: Ints, seed: int, H: int) -> Ints:
     """Return the fold of each episode id (int64)."""
     return np.asarray((mixed(np.asarray(ids, dtype=np.int64), keys_of(seed)) * H) >> 31)
-
-
-def number_of(text: str) -> int:
-    """Return the number that stands for an id that is text."""
-    digest = hashlib.md5(text.encode(), usedforsecurity=False).digest()
-    return int.from_bytes(digest[:8], "little") >> 12
 
 
 def mixed_in_sql(keys: Keys, low: int, high: int) -> str:

@@ -22,8 +22,3 @@ def parts(lists: Successors | PaidLists | SizedLists) -> list[AnyArray]:
     """Return the arrays of lists; a number as an array of one."""
     inner: tuple[Any, ...] = lists.paid if isinstance(lists, SizedLists) else lists
     return [np.atleast_1d(np.asarray(part)) for part in inner]
-
-
-def arrays_of(rows: AnyArray | None, lists: Successors | PaidLists | None) -> list[AnyArray | None]:
-    """Return a table by its rows, or, where it is kept as lists, by the arrays of those."""
-    return [rows] if lists is None else [*parts(lists)]

@@ -3,14 +3,14 @@ rule.
 """
 
 from dataclasses import KW_ONLY, dataclass
-from typing import NamedTuple, Self, final
+from typing import NamedTuple, final
 
 import numpy as np
 
 from surefoot.agents.base import WithoutFloor, check_problem, require_known
 from surefoot.agents.plan import Plan, Safety
 from surefoot.agents.promise import NO_FLOOR, Promise
-from surefoot.agents.settings import AgentByName, AgentSettings
+from surefoot.agents.settings import AgentByName
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import freeze, require_delta
 from surefoot.bounds import Bernstein, Model
@@ -98,17 +98,6 @@ class BPIUCBVIMenard(WithoutFloor, AgentByName):
         require_model(self.problem, self.name)
         freeze(self, delta=require_delta(self.delta))
         check_scale(self, self.scale)
-
-    @classmethod
-    def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
-        """Build the agent: it has neither baseline nor floor, and thresholds of its own."""
-        return cls(
-            problem,
-            delta=settings.delta,
-            scale=settings.bounds.scale,
-            pooled=settings.pooled,
-            replan=settings.replan,
-        )
 
     @property
     def promise(self) -> Promise:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import UNCLAIMED, Plan, Safety, premise_status
 from surefoot.agents.promise import PremiseStatus, Promise, by_given_value
 from surefoot.agents.returns import Returns
-from surefoot.agents.settings import AgentSettings
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.digest import digest
 from surefoot.base.validation import REWARD_UNITS, freeze
@@ -219,6 +218,7 @@ class BudgetAgent(FloorAgent):
     """
 
     floor_scope = "the sum of all episodes so far"
+    not_given = ("baseline_value", "certificate")
     in_sum = True
     # the kernels only bound the explorer's policy and the baseline; the switch decides
     spliced = False
@@ -252,21 +252,6 @@ class BudgetAgent(FloorAgent):
                 "then episodes on the baseline break it. Lower the floor, or find a better "
                 "baseline."
             )
-
-    @classmethod
-    def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
-        """Build the agent. It is not given the baseline's value, and cannot use a certificate of
-        the baseline.
-        """
-        return cls(
-            problem,
-            settings.baseline,
-            settings.floor,
-            delta=settings.delta,
-            bounds=settings.bounds,
-            pooled=settings.pooled,
-            replan=settings.replan,
-        )
 
     def _check_inner(self, inner: Agent) -> None:
         """Refuse an agent inside that is for another problem, or counts in another way."""

@@ -39,6 +39,7 @@ class ConservativeUCBVI(BudgetAgent):
     """
 
     name = "conservative UCBVI"
+    not_given = ("episodes", "certificate")
 
     _: KW_ONLY
     episodes: int | None = None
@@ -81,26 +82,12 @@ class ConservativeUCBVI(BudgetAgent):
         """Build the agent: it is given the baseline's value. With the printed constants UCBVI is
         inside.
         """
-        inside = None
+        given = cls.settings_taken(settings)
         if not settings.sharp:
-            inside = UCBVI(
-                problem,
-                episodes=settings.episodes,
-                delta=settings.delta,
-                scale=settings.bounds.scale,
-                pooled=settings.pooled,
-            )
-        return cls(
-            problem,
-            settings.baseline,
-            settings.floor,
-            baseline_value=settings.baseline_value,
-            delta=settings.delta,
-            bounds=settings.bounds,
-            pooled=settings.pooled,
-            replan=settings.replan,
-            learner=inside,
-        )
+            own = ("episodes", "delta", "scale", "pooled")
+            inside = {name: getattr(settings, name) for name in own}
+            given["learner"] = UCBVI(problem, **inside)
+        return cls(problem, **given)
 
     @property
     def most_episodes(self) -> int | None:

@@ -1,6 +1,5 @@
 """DOPE: Doubly Optimistic and Pessimistic Exploration (Bura et al. 2022)."""
 
-import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import final
@@ -84,14 +83,6 @@ class DOPE(LPAgent):
 
     _: KW_ONLY
     bounds: BernsteinBox | MaurerPontilBox = BernsteinBox()  # noqa: RUF009  (frozen)
-
-    @property
-    def published_baseline_episodes(self) -> int:
-        """S^2 A H^3 / (C - C_b)^2: how many episodes the published code begins with on the
-        baseline (not done here).
-        """
-        S, A, H = self.problem.S, self.problem.A, self.problem.H
-        return math.ceil(S**2 * A * H**3 / self.kappa**2)
 
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """The policy of the next episode."""

@@ -98,6 +98,7 @@ class LPAgent(AgentByName):
     A mask of possible transitions is not used: the methods do not know one.
     """
 
+    not_given = ("scale",)  # it is the box's
     boxes: ClassVar[tuple[type[Box], ...]]  # those that the method's proof covers, its own first
 
     problem: Problem
@@ -193,17 +194,8 @@ class LPAgent(AgentByName):
         and Pontil.
         """
         box = MaurerPontilBox if settings.sharp else cls.boxes[0]
-        return cls(
-            problem,
-            settings.baseline,
-            settings.floor,
-            baseline_value=settings.baseline_value,
-            episodes=settings.episodes,
-            delta=settings.delta,
-            bounds=box(settings.bounds.scale),
-            pooled=settings.pooled,
-            replan=settings.replan,
-        )
+        given = {**cls.settings_taken(settings), "bounds": box(settings.scale)}
+        return cls(problem, **given)
 
     def _require_box(self) -> None:
         if type(self.bounds) not in self.boxes:
