@@ -543,7 +543,7 @@ def test_an_account_that_nobody_claimed_is_refused():
         with pytest.raises(sf.InvalidCounts, match=r"or of nobody.*agent\.claim\(counts\)"):
             ask(counts)
     agent.claim(counts)
-    assert agent.plan(counts).grounds.account.other_episodes == 1
+    assert agent.plan(counts).grounds.account[1] == 1
 
 
 def test_learn_carries_an_account_on_as_simulate_does():

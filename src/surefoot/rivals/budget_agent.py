@@ -87,14 +87,6 @@ class Proposal(NamedTuple):
         return self.trusts if account[0] else None
 
 
-class AccountTotals(NamedTuple):
-    """What an account holds, in units of return."""
-
-    baseline_episodes: int
-    other_episodes: int
-    proved: float  # the sum of what was proved of the other episodes
-
-
 class BudgetGrounds(NamedTuple):
     """What a plan of a budget agent was made from. Its explanation is written here, in one
     place.
@@ -103,7 +95,7 @@ class BudgetGrounds(NamedTuple):
     agent: "BudgetAgent"
     proposal: Proposal
     decision: Switch
-    account: AccountTotals
+    account: Ints
     claimed: bool  # do the counts say what they are evidence about?
 
     @property
@@ -119,96 +111,59 @@ class BudgetGrounds(NamedTuple):
         """Explain the plan: who plays, the account, what is certified, and the premises. Values
         are in user units.
         """
-        lines = [self._next(plan), self._account(), self._comparison(), self._safety(plan)]
-        if self.proposal.certified:
-            lines.append(f"Baseline above the floor: {self.premise}.")
-        lines.append("A single episode may fall below the floor: what is kept above it is the sum.")
-        lines.append(self._premises())
-        return "\n".join(lines)
+        agent, proposal, explores = self.agent, self.proposal, self.decision.explores
+        units, N_b, N = agent.problem.units, int(self.account[0]), int(self.account[1])
 
-    def _shown(self, value: float) -> str:
-        """Return a rescaled value of a whole episode as text, in the user's units."""
-        return f"{self.agent.problem.units.to_user(value):.6g}"
+        def shown(value: float) -> str:
+            return f"{units.to_user(value):.6g}"
 
-    def _next(self, plan: Plan) -> str:
-        who = "the explorer" if self.decision.explores else "the baseline"
-        if plan.max_episodes is None:
-            return f"Next: {who} ({self.agent.name})."
-        noun = "episode" if plan.max_episodes == 1 else "episodes"
-        return f"Next: {who} ({self.agent.name}), for at most {plan.max_episodes:,} {noun}."
-
-    def _account(self) -> str:
-        account, proposal, problem = self.account, self.proposal, self.agent.problem
-        scale = problem.units.scale
-        together = scale * account.proved + account.other_episodes * problem.lowest
-        if proposal.trusts == "given value":
-            source = "the value that was given"
-        elif proposal.trusts is not None:
-            source = "trusted"
-        else:
-            source = (
-                "proved" if proposal.certified else "computed with a scaled bonus, NOT CERTIFIED"
-            )
+        proved = "proved" if proposal.certified else "computed with a scaled bonus, NOT CERTIFIED,"
+        source = {
+            "given value": "the value that was given",
+            "floor premise": "trusted",
+            None: proved.removesuffix(","),
+        }[proposal.trusts]
+        lower, v_b = shown(proposal.lower), shown(proposal.v_b)
+        own = lower if explores else shown(proposal.lower_b)
+        by_others = int(self.account[2]) / REWARD_UNITS
+        together = units.scale * by_others + N * agent.problem.lowest
+        saved = units.scale * self.decision.saved
+        who, may = ("explorer", "may play") if explores else ("baseline", "may not play yet")
+        most = plan.max_episodes
+        span = "" if most is None else f", for at most {most:,} episode{'s' * (most > 1)}"
+        delta = f"at delta = {agent.delta:g}"
+        safety = {
+            "certified": f"Certified {delta}: this policy alone is worth at least {own}.",
+            "certified in total": f"Certified in total, not by itself: {delta} the sum of all "
+            "episodes of this account stays above the floor, though this policy is only proved "
+            f"to be worth {own}.",
+            "trusted": self._trusted(shown(proposal.lower_b)),
+        }
+        premise = f"Baseline above the floor: {self.premise}.\n" if proposal.certified else ""
+        given = agent.baseline_value is not None
+        worth = f"worth {v_b}, as given" if given else "worth at least the floor"
         return (
-            f"Its account: {account.baseline_episodes:,} episodes on the baseline, each worth at "
-            f"least {self._shown(proposal.v_b)} ({source}), and {account.other_episodes:,} of the "
-            f"explorer, {self._proved()} to be worth {together:.6g} together: "
-            f"{scale * self.decision.saved:.6g} beyond the floor of "
-            f"{self._shown(self.agent.level)} per episode."
+            f"Next: the {who} ({agent.name}){span}.\n"
+            f"Its account: {N_b:,} episodes on the baseline, each worth at least {v_b} ({source}), "
+            f"and {N:,} of the explorer, {proved} to be worth {together:.6g} together: {saved:.6g} "
+            f"beyond the floor of {shown(agent.level)} per episode.\n"
+            f"The explorer's policy is {proved} to be worth {lower}; with what was saved it "
+            f"{may}.\n"
+            f"{safety.get(plan.safety, f'{agent.promise}.')}\n"
+            f"{premise}"
+            "A single episode may fall below the floor: what is kept above it is the sum.\n"
+            f"Premises that nobody checks: the baseline is {worth}; rewards and start are as "
+            f"declared; the dynamics do not change{', the same at every step' * agent.pooled}."
         )
 
-    def _proved(self) -> str:
-        return (
-            "proved" if self.proposal.certified else "computed with a scaled bonus, NOT CERTIFIED,"
-        )
-
-    def _comparison(self) -> str:
-        may = "may play" if self.decision.explores else "may not play yet"
-        return (
-            f"The explorer's policy is {self._proved()} to be worth "
-            f"{self._shown(self.proposal.lower)}; with what was saved it {may}."
-        )
-
-    def _safety(self, plan: Plan) -> str:
-        agent, proposal = self.agent, self.proposal
-        lower = self._shown(proposal.lower if self.decision.explores else proposal.lower_b)
-        if plan.safety == "certified":
-            return (
-                f"Certified at delta = {agent.delta:g}: this policy alone is worth at least "
-                f"{lower}."
-            )
-        if plan.safety == "certified in total":
-            return (
-                f"Certified in total, not by itself: at delta = {agent.delta:g} the sum of all "
-                "episodes of this account stays above the floor, though this policy is only proved "
-                f"to be worth {lower}."
-            )
-        if plan.safety == "trusted":
-            return self._trusted()
-        return f"{agent.promise}."
-
-    def _trusted(self) -> str:
-        """Return what a trusted plan rests on."""
-        trusts = self.proposal.trust_in(self.account)
-        if not self.claimed:
-            rests_on = f"counts that no one claimed: {UNCLAIMED}"
-        elif trusts == "given value":
+    def _trusted(self, proved: str) -> str:
+        """Return what a trusted plan rests on; `proved` is what data say of the baseline."""
+        if self.claimed and self.proposal.trust_in(self.account) == "given value":
             return by_given_value(self.agent.problem.units.to_user(self.proposal.v_b))
-        else:
-            proved = self._shown(self.proposal.lower_b)
+        rests_on = f"counts that no one claimed: {UNCLAIMED}"
+        if self.claimed:
             rests_on = f"the premise that the baseline is above the floor; data prove {proved}"
         return f"Trusted, not certified: it rests on {rests_on}."
-
-    def _premises(self) -> str:
-        agent = self.agent
-        worth = "worth at least the floor"
-        if agent.baseline_value is not None:
-            worth = f"worth {self._shown(self.proposal.v_b)}, as given"
-        same = ", the same at every step" if agent.pooled else ""
-        return (
-            f"Premises that nobody checks: the baseline is {worth}; rewards and start are as "
-            f"declared; the dynamics do not change{same}."
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -396,7 +351,6 @@ class BudgetAgent(FloorAgent):
         """Return the plan that follows from the switch, with the account of these counts."""
         account = counts.account
         decision = switch(account, proposal.lower, proposal.v_b, self.level)
-        N_b, N, total = (int(number) for number in account)
         explores = decision.explores
         plan = Plan(
             policy=proposal.policy if explores else self.baseline,
@@ -407,13 +361,7 @@ class BudgetAgent(FloorAgent):
             upper=proposal.upper,
             candidates=[proposal.lower, proposal.lower_b],
             safety=self.safety_of(proposal, decision, counts),
-            grounds=BudgetGrounds(
-                self,
-                proposal,
-                decision,
-                AccountTotals(N_b, N, total / REWARD_UNITS),
-                counts.claimed,
-            ),
+            grounds=BudgetGrounds(self, proposal, decision, account.copy(), counts.claimed),
             max_episodes=decision.max_episodes,
             entry=max(proposal.lower, 0.0),
             label=str(self.label),

@@ -246,12 +246,6 @@ class LPAgent(AgentByName):
         )
         return self.problem.H * margin(self.problem.H, row_sum_error)
 
-    @cached_property
-    def _possible(self) -> "PossibleReturns":
-        """The least and the most that an episode can return, rescaled."""
-        r = self.problem.r_rescaled
-        return PossibleReturns(float(r.min(axis=(1, 2)).sum()), float(r.max(axis=(1, 2)).sum()))
-
     @property
     def known_baseline_value(self) -> float | None:
         """The baseline's value, or H minus its cost."""
@@ -291,7 +285,8 @@ class LPAgent(AgentByName):
     def make_plan(self, found: LPResult) -> Plan:
         """Return the plan that follows from what was found, and what its safety rests on."""
         H = self.problem.H
-        least, most = self._possible.least, self._possible.most
+        r = self.problem.r_rescaled
+        least, most = float(r.min(axis=(1, 2)).sum()), float(r.max(axis=(1, 2)).sum())
         cost = min(found.cost, float(H))
         # Where costs are not 1 - r, they prove nothing of returns.
         lower = least if self.cost is not None else min(max(H - cost, least), most)
@@ -330,13 +325,6 @@ class LPAgent(AgentByName):
         return f"{type(self).__name__}({self.problem}, {settings}, replan={self.replan_share:g})"
 
 
-class PossibleReturns(NamedTuple):
-    """Between which values every return lies."""
-
-    least: float
-    most: float
-
-
 class LPGrounds(NamedTuple):
     """What a plan of DOPE or OptPess-LP was made from. Its explanation is written here, in one
     place.
@@ -347,79 +335,40 @@ class LPGrounds(NamedTuple):
 
     def explain(self, plan: Plan) -> str:
         """Explain the plan: what is played, what is certified, what was given, and the premises."""
-        lines = [self._next(), self._safety(plan)]
-        if plan.safety != "NOT CERTIFIED":
-            lines.append(self._premise(plan))
-        return "\n".join([*lines, self._given(), self._premises(), self._units()])
-
-    def _next(self) -> str:
-        what = (
-            "the baseline"
-            if self.found.source == "baseline"
-            else "the policy of the linear program"
-        )
-        return f"Next: {what} ({self.agent.name}). {self.found.why}"
-
-    def _safety(self, plan: Plan) -> str:
-        agent = self.agent
+        agent, baseline = self.agent, self.found.source == "baseline"
+        what = "the baseline" if baseline else "the policy of the linear program"
         if agent.cost is None:
-            proved, asked = f"returns at least {plan.lower:.6g}", f"the floor is {agent.floor:.6g}"
+            where, given = "above the floor", f"is worth, {agent.baseline_value:.6g}"
+            proved = f"returns at least {plan.lower:.6g}; the floor is {agent.floor:.6g}."
+            mapping = f" Here they are 1 - r, and the floor is a budget of {agent.C:.6g}."
         else:
-            proved, asked = (
-                f"costs at most {plan.cost:.6g} in expectation",
-                f"the budget is {agent.C:.6g}",
-            )
-        if plan.safety == "certified":
-            return f"Certified at delta = {agent.delta:g}: it {proved}; {asked}."
-        if plan.safety == "trusted" and not self.found.claimed:
-            return (
-                f"Trusted, not certified: {UNCLAIMED}. If they are of this problem, it "
-                f"{proved}; {asked}."
-            )
-        if plan.safety == "trusted":
-            return (
-                f"Trusted, not certified: data prove that it {proved}; {asked}. The rest is "
-                "asserted by the user."
-            )
-        return f"{agent.promise}."
-
-    def _premise(self, plan: Plan) -> str:
-        agent = self.agent
-        where = "above the floor" if agent.cost is None else "within the budget"
-        baseline_proved = self.found.source == "baseline" and plan.safety == "certified"
+            where, given, mapping = "within the budget", f"costs, {agent.baseline_cost:.6g}", ""
+            proved = f"costs at most {plan.cost:.6g} in expectation; the budget is {agent.C:.6g}."
+        trusted = (
+            f"data prove that it {proved} The rest is asserted by the user."
+            if self.found.claimed
+            else f"{UNCLAIMED}. If they are of this problem, it {proved}"
+        )
+        safety = {
+            "certified": f"Certified at delta = {agent.delta:g}: it {proved}",
+            "trusted": f"Trusted, not certified: {trusted}",
+        }
         known = agent.premise
-        if baseline_proved and known == "asserted by the user":
+        if baseline and plan.safety == "certified" and known == "asserted by the user":
             known = "certified by data"
-        return f"Baseline {where}: {known}."
-
-    def _given(self) -> str:
-        agent = self.agent
-        if agent.baseline_value is not None:
-            given = f"is worth, {agent.baseline_value:.6g}"
-        else:
-            given = f"costs, {agent.baseline_cost:.6g}"
+        premise = "" if plan.safety == "NOT CERTIFIED" else f"Baseline {where}: {known}.\n"
         return (
-            f"Given: what the baseline {given}. How boldly {agent.name} explores depends on "
-            f"it; "
-            "safety does not."
+            f"Next: {what} ({agent.name}). {self.found.why}\n"
+            f"{safety.get(plan.safety, f'{agent.promise}.')}\n"
+            f"{premise}"
+            f"Given: what the baseline {given}. How boldly {agent.name} explores depends on it; "
+            "safety does not.\n"
+            f"Premises that nobody checks: at most {agent.episodes:,} episodes are played; "
+            "rewards, costs and start are as declared; the dynamics do not change"
+            f"{', the same at every step' * agent.pooled}.\n"
+            f"Costs lie in 0..{agent.problem.H} per episode; pessimistic ones hold a bonus and may "
+            f"be above.{mapping}"
         )
-
-    def _premises(self) -> str:
-        same = ", the same at every step" if self.agent.pooled else ""
-        return (
-            f"Premises that nobody checks: at most {self.agent.episodes:,} episodes are played; "
-            f"rewards, costs and start are as declared; the dynamics do not change{same}."
-        )
-
-    def _units(self) -> str:
-        text = (
-            f"Costs lie in 0..{self.agent.problem.H} per episode; pessimistic ones hold a "
-            f"bonus "
-            "and may be above."
-        )
-        if self.agent.cost is None:
-            text += f" Here they are 1 - r, and the floor is a budget of {self.agent.C:.6g}."
-        return text
 
 
 def _require_cost(name: str, value: object) -> float:
