@@ -2,9 +2,9 @@
 with errors.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -199,56 +199,55 @@ def first_rows(finding: Finding) -> str:
 def audit(log: OpenLog, horizon: int | None = None) -> LogReport:
     """Return all findings that concern rows and episodes."""
     rows, episodes = log.row("SELECT count(*), count(DISTINCT episode) FROM log")
-    found = _missing(log)
-    if not found:
-        found = [*_rewards(log), *_chains(log, horizon)]
-    return LogReport(log.where, int(rows), int(episodes), tuple(found))
+    names = (*COLUMNS, *(flag for flag in FLAGS if flag in log.flags))
+    findings = findings_of(
+        log, "log", [Fault("missing", f"{name} IS NULL", name) for name in names]
+    )
+    if not findings:
+        first, last = log.row("SELECT min(step), max(step) FROM log")
+        start, final = ends_of(first, last, horizon)
+        findings = findings_of(log, "log", [Fault("reward", NO_AMOUNT)])
+        findings += findings_of(log, in_order(final), chain_faults(start, final), final)
+    return LogReport(log.where, int(rows), int(episodes), tuple(findings))
 
 
 def first_problem(log: OpenLog, horizon: int | None = None) -> str:
     """Return the errors of a log in one message, for `count_log`, which saw only that totals do
     not add up.
     """
-    report = audit(log, horizon)
-    texts = [finding.text for finding in report.errors] or [
-        "The totals of its counts do not add up."
+    texts = [finding.text for finding in audit(log, horizon).errors]
+    return f"{log.where}: {' '.join(texts or ['The totals of its counts do not add up.'])}"
+
+
+class Fault(NamedTuple):
+    """Something that may be wrong with a row, and the test of it."""
+
+    what: str  # a key of MESSAGES
+    test: str
+    name: str = ""  # of the column
+
+
+def findings_of(log: OpenLog, rows: str, faults: Sequence[Fault], final: int = 0) -> list[Finding]:
+    """Return a finding for each fault that some row has: how many rows, and some of their
+    episodes.
+    """
+    # A WHERE would be answered from the statistics of Parquet files, which may leave out NaN
+    # (duckdb#25521).
+    asked = [
+        f"count(*) FILTER ({fault.test}), min(episode, {ASKED}) FILTER ({fault.test})"
+        for fault in faults
     ]
-    return f"{log.where}: {' '.join(texts)}"
-
-
-def _missing(log: OpenLog) -> list[Finding]:
-    """Find values that are missing."""
-    names = (*COLUMNS, *(flag for flag in FLAGS if flag in log.flags))
-    tests = {name: f"{name} IS NULL" for name in names}
+    answer = iter(log.row(f"SELECT {', '.join(asked)} FROM {rows}"))
     return [
         Finding(
             "error",
-            "missing",
-            described("missing", n, named(some), name=name),
+            fault.what,
+            described(fault.what, n, named(some), final=final, name=fault.name),
             episodes_of(some),
-            n,
+            int(n),
         )
-        for name, n, some in tested(log, "log", tests)
-    ]
-
-
-def _rewards(log: OpenLog) -> list[Finding]:
-    """Find rewards that are not finite numbers."""
-    # A WHERE would be answered from the statistics of Parquet files, which may leave out NaN
-    # (duckdb#25521).
-    return [
-        Finding("error", what, described(what, n, named(some)), episodes_of(some), n)
-        for what, n, some in tested(log, "log", {"reward": NO_AMOUNT})
-    ]
-
-
-def _chains(log: OpenLog, horizon: int | None) -> list[Finding]:
-    """Check steps, states and ends within each episode, by one pass in the order of steps."""
-    first, last = log.row("SELECT min(step), max(step) FROM log")
-    start, final = ends_of(first, last, horizon)
-    return [
-        Finding("error", what, described(what, n, named(some), final=final), episodes_of(some), n)
-        for what, n, some in tested(log, in_order(final), chain_tests(start, final))
+        for fault, n, some in zip(faults, answer, answer, strict=True)
+        if n
     ]
 
 
@@ -259,16 +258,16 @@ def ends_of(first: int, last: int, horizon: int | None) -> tuple[int, int]:
     return start, start + H - 1
 
 
-def chain_tests(start: int, final: int) -> dict[str, str]:
-    """Return what is wrong with a row of `in_order`, and when."""
-    return {
-        "duplicate": "before = step",
-        "gap": f"(before IS NULL AND step <> {start}) OR before < step - 1",
-        "chain": "before = step - 1 AND arrived <> state AND NOT ended",
-        "after": "ended",
-        "short": f"after IS NULL AND NOT terminated AND NOT truncated AND step < {final}",
-        "truncated": f"after IS NULL AND truncated AND NOT terminated AND step < {final}",
-    }
+def chain_faults(start: int, final: int) -> list[Fault]:
+    """Return what may be wrong with a row of `in_order`, and when."""
+    return [
+        Fault("duplicate", "before = step"),
+        Fault("gap", f"(before IS NULL AND step <> {start}) OR before < step - 1"),
+        Fault("chain", "before = step - 1 AND arrived <> state AND NOT ended"),
+        Fault("after", "ended"),
+        Fault("short", f"after IS NULL AND NOT terminated AND NOT truncated AND step < {final}"),
+        Fault("truncated", f"after IS NULL AND truncated AND NOT terminated AND step < {final}"),
+    ]
 
 
 def in_order(final: int, which: str = "true") -> str:
@@ -280,20 +279,6 @@ def in_order(final: int, which: str = "true") -> str:
         "AS arrived, coalesce(lag(terminated) OVER w, false) AS ended FROM log WHERE step <= "
         f"{final} AND {which} WINDOW w AS (PARTITION BY episode ORDER BY step))"
     )
-
-
-def tested(log: OpenLog, rows: str, tests: Mapping[str, str]) -> Iterator[tuple[str, int, Any]]:
-    """For each test that some row meets, yield its name, how many rows meet it, and some of
-    their episodes.
-    """
-    asked = [
-        f"count(*) FILTER ({test}), min(episode, {ASKED}) FILTER ({test})"
-        for test in tests.values()
-    ]
-    answer = iter(log.row(f"SELECT {', '.join(asked)} FROM {rows}"))
-    for name, n, some in zip(tests, answer, answer, strict=True):
-        if n:
-            yield name, int(n), some
 
 
 def _about(counted: "LogCounts") -> list[Finding]:

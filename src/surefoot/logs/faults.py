@@ -21,16 +21,15 @@ from surefoot.errors import InvalidLog
 from surefoot.logs.cells import MEMORY, Files, Paths, Raw, connected, find_files, readable
 from surefoot.logs.checking import (
     NO_AMOUNT,
+    Fault,
     Finding,
     LogReport,
     audit,
-    chain_tests,
+    chain_faults,
     described,
     ends_of,
-    episodes_of,
+    findings_of,
     in_order,
-    named,
-    tested,
 )
 from surefoot.logs.codebook import Declared, coded
 from surefoot.logs.counting import counted, declared_units, glanced, require_horizon
@@ -208,25 +207,13 @@ def _read(held: Sequence[str], kinds: Mapping[str, str]) -> list[str]:
     return parts
 
 
-class Fault(NamedTuple):
-    """Something that may be wrong with a row, and the test of it."""
-
-    what: str  # a key of MESSAGES
-    test: str
-    name: str = ""  # of the column
-
-
 def _found(
     written: Written, rows: str, faults: Sequence[Fault], final: int = 0
 ) -> Iterator[Finding]:
-    """Yield a finding for each fault that some row has."""
-    tests = {str(i): fault.test for i, fault in enumerate(faults)}
-    for number, n, some in tested(written.log, rows, tests):
-        fault = faults[int(number)]
-        text = described(fault.what, n, named(some), final=final, name=fault.name)
-        yield Finding(
-            "error", fault.what, text, episodes_of(some), n, _first_rows(written, rows, fault.test)
-        )
+    """Yield a finding for each fault that some row has, with its first rows."""
+    for fault in faults:
+        for finding in findings_of(written.log, rows, [fault], final):
+            yield replace(finding, rows=_first_rows(written, rows, fault.test))
 
 
 def _first_rows(written: Written, rows: str, test: str) -> tuple[int | str, ...]:
@@ -356,8 +343,7 @@ def _chains(written: Written, horizon: int | None) -> Iterator[Finding]:
         "log WINDOW r AS (ORDER BY row)) WHERE episode IS NULL AND beside IS NOT NULL)"
     )
     whole = f"episode IS NOT NULL AND episode NOT IN {torn}"
-    faults = [Fault(what, test) for what, test in chain_tests(start, final).items()]
-    yield from _found(written, in_order(final, whole), faults, final)
+    yield from _found(written, in_order(final, whole), chain_faults(start, final), final)
 
 
 def check_log(
