@@ -27,11 +27,11 @@ from surefoot.run.forecast import world_like
 from surefoot.run.loops import play
 from surefoot.worlds import exact
 from surefoot.worlds.environments import Env, make, time_limit
-from surefoot.worlds.exact import cost_of, occupancy, rescaled_solve, solve, value_of
+from surefoot.worlds.exact import cost_of, rescaled_solve, value_of
 from surefoot.worlds.gymnasium import Coder, TabularEnv, from_gymnasium
 from surefoot.worlds.tabular_mdp import TabularMDP
 
-Level = Literal["error", "warning", "note"]
+Level = Literal["error", "note"]
 ROLLOUT_STEPS = 2000
 SUCCESSORS = 3  # of a pair, where any state may follow
 SURE = 1e-9  # how likely a sound environment may be called faulty, all its outcomes together
@@ -39,9 +39,7 @@ SURE = 1e-9  # how likely a sound environment may be called faulty, all its outc
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found. An error must be corrected; a warning may surprise; a note is good to
-    know.
-    """
+    """One thing found. An error must be corrected; a note is good to know."""
 
     level: Level
     text: str
@@ -96,55 +94,14 @@ def check_agent(agent: object, seed: int = 0) -> Findings:
 
 
 def _of_model(world: TabularMDP) -> Iterator[Finding]:
-    best = solve(world)
-    everywhere = occupancy(world, uniform(world.H, world.S, world.A)).sum(axis=(0, 2)) > 0
-    lost = np.flatnonzero(~everywhere)
-    if lost.size:
-        one = world.problem.names.state(int(lost[0]))
-        yield Finding(
-            "note",
-            f"{lost.size} of {world.S} states cannot be reached from s1, state {one} for one.",
-        )
-    if not world.stationary and world.H > 1 and _same_dynamics(world):
-        yield Finding(
-            "note",
-            "The dynamics are the same at every step. Give P as (S, A, S): stored once, counts can "
-            "be pooled.",
-        )
-    if np.ptp(world.r) == 0.0:
-        yield Finding(
-            "warning", f"Every reward is {world.r.flat[0]:g}: all policies are worth the same."
-        )
-    if world.baseline is not None:
-        yield from _of_baseline(world, world.baseline, best.value)
-
-
-def _same_dynamics(world: TabularMDP) -> bool:
-    """Are the transition probabilities the same at every step?"""
-    if not world.sparse:
-        return all(np.array_equal(world.P[0], world.P[h]) for h in range(1, world.H))
-    first = world.entries(0)
-    return all(all(map(np.array_equal, first, world.entries(h))) for h in range(1, world.H))
-
-
-def _of_baseline(world: TabularMDP, baseline: Floats, optimum: float) -> Iterator[Finding]:
-    value = exact.value(world, baseline)
-    if world.suggested_floor is not None and value < world.suggested_floor - VIOLATION_TOLERANCE:
+    """Compare the floor of a world with its baseline."""
+    if world.baseline is None or world.suggested_floor is None:
+        return
+    value = exact.value(world, world.baseline)
+    if value < world.suggested_floor - VIOLATION_TOLERANCE:
         yield Finding(
             "error",
             f"The baseline is worth {value:.6g}, below the floor of {world.suggested_floor:.6g}.",
-        )
-    if optimum - value <= 1e-9:
-        yield Finding("note", f"The baseline is optimal ({value:.6g}): there is nothing to learn.")
-    never = np.argwhere(
-        (baseline == 0) & (occupancy(world, baseline).sum(axis=2, keepdims=True) > 0)
-    )
-    if len(never):
-        h, s, a = never[0]
-        names = world.problem.names
-        one = f"action {names.action(a)} in state {names.state(s)} at step {h}"
-        yield Finding(
-            "note", f"The baseline never tries {len(never)} pairs that it could, {one} for one."
         )
 
 
@@ -155,7 +112,6 @@ def _of_env(env: Env, seed: int) -> Iterator[Finding]:
         yield Finding("error", str(refusal))
         return
     if isinstance(env.unwrapped, TabularEnv):
-        yield from _of_model(env.unwrapped.model)
         yield Finding("note", f"One of our worlds: the horizon is {env.unwrapped.model.H}.")
         yield from _of_rollouts(env, coder, None, seed)
         return

@@ -12,7 +12,6 @@ from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.base.validation import at_least, told
 from surefoot.errors import InvalidSetting
 from surefoot.evidence.counts import Counts
-from surefoot.logs.checking import how_many
 from surefoot.model.names import Names
 from surefoot.model.policy import EpisodicMixture
 from surefoot.model.steps import added_steps, common_start
@@ -51,9 +50,8 @@ def plot_plan(
 
     Colour says how often the decision differs. A cell has the likeliest action, with its
     probability where that is not 1, and below it what the baseline does, where they differ. Of more
-    than 24 states the twelve are drawn that are visited most, and then those that differ, the most
-    visited first. Steps that look alike are one column. States that were never visited are left
-    out. The picture says what it leaves out.
+    than 24 states those are drawn that are visited most. Steps that look alike are one column.
+    States that were never visited are left out. The picture says what it leaves out.
 
     `agent` and `counts` are needed only where the plan does not know them: of an agent of your own,
     or of a rival.
@@ -83,7 +81,7 @@ def plot_plan(
     if seen is not None:
         visits = np.broadcast_to(seen.n_sa.sum(axis=-1), (problem.H, problem.S))[first:]
     nobody_decides = {problem.absorbing_state, problem.unseen_state, common_start(problem)}
-    states, left_out = chosen_states(differs, visits, nobody_decides, problem.names)
+    states, left_out = _chosen_states(visits, nobody_decides)
     table = _table(pi, baseline, differs, visits, states, problem.names)
     wide = max(6.4, 2.2 + 1.25 * len(table.steps))
     notes = [*left_out, *_notes(plan, table, len(pi), mine.plays_baseline)]
@@ -109,44 +107,22 @@ def _agent_of(plan: Plan, given: Agent | None) -> CountingAgent:
     return adapted(agent)
 
 
-def chosen_states(
-    differs: Floats, visits: Ints, nobody_decides: set[int | None], names: Names
-) -> tuple[Ints, list[str]]:
-    """Return the states that are drawn, in the order of their numbers, and sentences about those
+def _chosen_states(visits: Ints, nobody_decides: set[int | None]) -> tuple[Ints, list[str]]:
+    """Return the states that are drawn, in the order of their numbers, and a sentence about those
     that are not.
     """
-    states = np.array(
-        [s for s in range(differs.shape[1]) if s not in nobody_decides], dtype=np.int64
-    )
-    often = visits.sum(axis=0)[states]
-    notes = []
-    if often.any() and not often.all():
-        never = [names.state_name(int(s)) for s in states[often == 0]]
-        which = ", ".join([*never[:5], "..."] if len(never) > 5 else never)
-        was = "was" if len(never) == 1 else "were"
-        notes.append(
-            f"Left out: {how_many(len(never), 'state')} that {was} never visited ({which})."
-        )
-        states, often = states[often > 0], often[often > 0]
-    other = differs[:, states].max(axis=0, initial=0.0) > SAME
-    most = np.lexsort((states, -often))[: MOST_ROWS // 2 if often.any() else 0]
-    rank = np.where(np.isin(np.arange(len(states)), most), 0, np.where(other, 1, 2))
-    # the most visited, then those that differ, then the others
-    order = np.lexsort((states, -often, rank))
-    shown, rest = order[:MOST_ROWS], order[MOST_ROWS:]
-    if len(rest):
-        share = (
-            f", with {100.0 * often[rest].sum() / often.sum():.1f} % of all visits"
-            if often.any()
-            else ""
-        )
-        how = "those visited most, and those that differ from the baseline"
-        told = (
-            f"Left out: {how_many(len(rest), 'state')}{share}; {int(other[rest].sum()):,} of "
-            "them differ."
-        )
-        notes.append(f"{len(shown)} of {len(states):,} states: {how}. {told}")
-    return np.sort(states[shown]), notes
+    often = visits.sum(axis=0)
+    states = np.array([s for s in range(len(often)) if s not in nobody_decides], dtype=np.int64)
+    most = states[np.lexsort((states, -often[states]))]
+    if often.any():
+        most = most[often[most] > 0]
+    shown = np.sort(most[:MOST_ROWS])
+    if len(shown) == len(states):
+        return shown, []
+    visited = ""
+    if often.any():
+        visited = f", with {often[shown].sum() / often[states].sum():.1%} of all visits"
+    return shown, [f"{len(shown)} of {len(states):,} states: those visited most{visited}."]
 
 
 def _table(

@@ -410,6 +410,19 @@ class TestPlan:
         text = sf.plot_plan(plan).axes[0].get_xlabel().replace("\n", " ")
         assert f"this with probability {plan.rho:.3g}, else the baseline" in text
 
+    def test_of_many_states_those_visited_most_are_drawn(self):
+        world = sf.random_mdp(30, 2, 2, seed=0, stationary=True)
+        agent = sf.BPIUCBVI(world.problem, pooled=True)
+        counts = sf.Counts.zeros(world.problem, pooled=True)
+        counts.n_sas[0, 3:, 0, 0] = np.arange(1, 28)
+        axes = sf.plot_plan(sf.Plan.plain(sf.uniform(2, 30, 2)), agent=agent, counts=counts).axes[0]
+        assert [label.get_text() for label in axes.get_yticklabels()] == [
+            str(s) for s in range(6, 30)
+        ]
+        share = f"{1 - (1 + 2 + 3) / sum(range(28)):.1%}"
+        note = axes.get_xlabel().replace("\n", " ")
+        assert f"24 of 30 states: those visited most, with {share} of all visits." in note
+
     def test_refusals(self, played):
         _, agent, _ = played
         plain = sf.Plan.plain(np.ones((1, 1, 1)))
