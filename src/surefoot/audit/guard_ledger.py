@@ -16,9 +16,8 @@ from surefoot.audit.ledger import (
     BEFORE_THE_FIRST,
     NOT_OF_THIS_RUN,
     Place,
-    append,
+    PlanFile,
     require_nothing_written,
-    synced,
 )
 from surefoot.audit.records import Entry, hexes
 from surefoot.base.files import require_place
@@ -31,7 +30,7 @@ from surefoot.guard.state import OPEN, Columns, PolicyRecord, Tickets
 COMPARED, BOUNDED = 2, 1
 
 
-class GuardLedger:
+class GuardLedger(PlanFile):
     """A file with every plan of one guard. The digest of each record is chained to the one before.
 
         with sf.GuardLedger("ramp.ledger", guard) as ledger:
@@ -48,14 +47,8 @@ class GuardLedger:
 
     def __init__(self, path: str | Path, guard: Guard) -> None:
         """Write plans of this guard to a new file."""
-        self.path = require_place(path)
         self.guard = guard
-        if self.path.exists():
-            raise InvalidFile(
-                f"{self.path} exists. Choose another file for the ledger: nothing is overwritten."
-            )
-        self._last = Written(BEFORE_THE_FIRST, 0, None, [])
-        self._closed = False
+        self._begin(path, Written(BEFORE_THE_FIRST, 0, None, []))
 
     @classmethod
     def resume(
@@ -72,27 +65,13 @@ class GuardLedger:
             require_nothing_written(target, place)
             return cls(target, guard)
         known = cls.__new__(cls)
-        known.path, known.guard, known._closed = target, guard, False
+        known.path, known.guard = target, guard
         known._last = _kept(target, guard, state, place)
         return known
 
-    @property
-    def place(self) -> Place:
-        """How far the ledger is: what a saved run remembers of it, beside its name."""
-        return Place(self._last.plans, self._last.digest)
-
-    def sync(self) -> None:
-        """Have all that was written on disk: then a state that remembers it may be saved."""
-        synced(self.path)
-
-    def __repr__(self) -> str:
-        closed = ", closed" if self._closed else ""
-        return f"GuardLedger({self.path}, {self._last.plans} plans{closed})"
-
     def write(self, plan: GuardPlan) -> None:
         """Append this plan, unless the coin is shared out as before."""
-        if self._closed:
-            raise InvalidSetting(f"The ledger {self.path} is closed. Start another one.")
+        self._require_open()
         if not isinstance(plan, GuardPlan) or plan.guard.fingerprint != self.guard.fingerprint:
             raise InvalidSetting(
                 "This plan was not made by the guard of the ledger. Start a ledger for each guard."
@@ -116,17 +95,7 @@ class GuardLedger:
         if self._closed or self._last.state is None:
             self._closed = True
             return
-        # The place stays that of the last plan: a run that goes on replaces this record.
-        append(
-            self.path,
-            {"kind": "end", "plans": self._last.plans, **self._since(state)},
-            self._last.digest,
-            "ab",
-        )
-        self._closed = True
-
-    def __enter__(self) -> Self:
-        return self
+        self._end(self._since(state))
 
     def __exit__(self, *_: object) -> None:
         """Leave the file as it is: `close` needs the last state."""
@@ -134,9 +103,6 @@ class GuardLedger:
     def _since(self, state: GuardState) -> Entry:
         assert self._last.state is not None
         return changes(self._last.state, state)
-
-    def _append(self, record: Entry, after: "Written", mode: str = "ab") -> None:
-        self._last = after._replace(digest=append(self.path, record, self._last.digest, mode))
 
 
 class Written(NamedTuple):

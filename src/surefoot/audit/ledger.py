@@ -47,7 +47,65 @@ NOT_OF_THIS_RUN = (
 NOT_OF_THE_AGENT = ("software", "warm", "logged")
 
 
-class Ledger:
+class PlanFile:
+    """A file of plans: what the ledgers of agents and of guards have in common."""
+
+    path: Path
+    _last: Any  # the state after the last record: with its digest, and the number of plans
+    _closed = False
+
+    def _begin(self, path: str | Path, last: Any) -> None:
+        """Write to a new file."""
+        self.path, self._last = require_place(path), last
+        if self.path.exists():
+            raise InvalidFile(
+                f"{self.path} exists. Choose another file for the ledger: nothing is overwritten."
+            )
+
+    @property
+    def place(self) -> "Place":
+        """How far the ledger is: what a saved state remembers of it, beside its name."""
+        return Place(self._last.plans, self._last.digest)
+
+    def sync(self) -> None:
+        """Have all that was written on disk: then a state that remembers it may be saved."""
+        if self.path.exists():
+            with self.path.open("rb") as stream:
+                os.fsync(stream.fileno())
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self._closed else ""
+        return f"{type(self).__name__}({self.path}, {self._last.plans} plans{closed})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise InvalidSetting(f"The ledger {self.path} is closed. Start another one.")
+
+    def _append(self, record: Entry, after: Any, mode: str = "ab") -> None:
+        """Write one more line, before the plan is played. Mode "xb": the file must be new."""
+        line, digest = chained(record, self._last.digest)
+        try:
+            with self.path.open(mode) as stream:
+                stream.write(line)
+        except FileExistsError:
+            raise InvalidFile(
+                f"{self.path} exists. Choose another file for the ledger: nothing is overwritten."
+            ) from None
+        self._last = after._replace(digest=digest)
+
+    def _end(self, facts: Entry) -> None:
+        """Write the last record. The place stays that of the last plan: a run that goes on
+        replaces this record.
+        """
+        last = self._last
+        self._append({"kind": "end", "plans": last.plans, **facts}, last)
+        self._last, self._closed = last, True
+
+
+class Ledger(PlanFile):
     """A file with every plan of one agent. The digest of each record is chained to the one before.
 
         with sf.Ledger("offers.ledger", agent) as ledger:
@@ -61,14 +119,8 @@ class Ledger:
 
     def __init__(self, path: str | Path, agent: SpliceAgent) -> None:
         """Write plans of this agent to a new file."""
-        self.path = require_place(path)
         self.agent = require_floor_agent(agent)
-        if self.path.exists():
-            raise InvalidFile(
-                f"{self.path} exists. Choose another file for the ledger: nothing is overwritten."
-            )
-        self._last = Last(BEFORE_THE_FIRST, 0, None)
-        self._closed = False
+        self._begin(path, Last(BEFORE_THE_FIRST, 0, None))
 
     @classmethod
     def resume(
@@ -86,27 +138,13 @@ class Ledger:
             require_nothing_written(target, place)
             return cls(target, agent)
         known = cls.__new__(cls)
-        known.path, known.agent, known._closed = target, require_floor_agent(agent), False
+        known.path, known.agent = target, require_floor_agent(agent)
         known._last = _kept(target, known.agent, episodes, place)
         return known
 
-    @property
-    def place(self) -> "Place":
-        """How far the ledger is: what a saved state remembers of it, beside its name."""
-        return Place(self._last.plans, self._last.digest)
-
-    def sync(self) -> None:
-        """Have all that was written on disk: then a state that remembers it may be saved."""
-        synced(self.path)
-
-    def __repr__(self) -> str:
-        closed = ", closed" if self._closed else ""
-        return f"Ledger({self.path}, {self._last.plans} plans{closed})"
-
     def write(self, plan: Plan) -> None:
         """Append this plan. The same plan from the same counts is not written twice."""
-        if self._closed:
-            raise InvalidSetting(f"The ledger {self.path} is closed. Start another one.")
+        self._require_open()
         grounds = plan.grounds if isinstance(plan, Plan) else None
         if not isinstance(grounds, SpliceGrounds) or grounds.agent is not self.agent:
             raise InvalidSetting(
@@ -142,17 +180,7 @@ class Ledger:
             self._closed = True
             return
         total = self._last.counts.episodes if episodes is None else episodes
-        # The place stays that of the last plan: a run that goes on replaces this record.
-        append(
-            self.path,
-            {"kind": "end", "plans": self._last.plans, "episodes": total},
-            self._last.digest,
-            "ab",
-        )
-        self._closed = True
-
-    def __enter__(self) -> Self:
-        return self
+        self._end({"episodes": total})
 
     def __exit__(
         self,
@@ -162,10 +190,6 @@ class Ledger:
     ) -> None:
         if kind is None:  # after an error the ledger stays open: it can be continued
             self.close()
-
-    def _append(self, record: Entry, after: "Last", mode: str = "ab") -> None:
-        """Write one more line, before the plan is played."""
-        self._last = after._replace(digest=append(self.path, record, self._last.digest, mode))
 
 
 class Place(NamedTuple):
@@ -191,13 +215,6 @@ def require_nothing_written(path: Path, place: Place | None) -> None:
             f"{path} does not exist or is empty, but {place.plans:,} plans were written to it. "
             "Restore it, or give the place where it is: ledger=..."
         )
-
-
-def synced(path: Path) -> None:
-    """Have this file on disk, if there is one."""
-    if path.exists():
-        with path.open("rb") as stream:
-            os.fsync(stream.fileno())
 
 
 def check_ledger(path: str | Path) -> Any:
@@ -270,19 +287,6 @@ def require_floor_agent(agent: object) -> SpliceAgent:
             "sums, sf.normalise(policy)."
         )
     return agent
-
-
-def append(path: Path, record: Entry, before: str, mode: str) -> str:
-    """Write one more record to a ledger, and return its digest. Mode "xb": the file must be new."""
-    line, digest = chained(record, before)
-    try:
-        with path.open(mode) as stream:
-            stream.write(line)
-    except FileExistsError:
-        raise InvalidFile(
-            f"{path} exists. Choose another file for the ledger: nothing is overwritten."
-        ) from None
-    return digest
 
 
 def _none_of(counts: Counts) -> Counts:

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.agents.splice_agent import SpliceAgent
-from surefoot.audit.guard_ledger import GuardLedger
-from surefoot.audit.ledger import Ledger, Place
+from surefoot.audit.ledger import Ledger, Place, PlanFile
 from surefoot.base.arrays import AnyArray
 from surefoot.errors import InvalidFile
 
@@ -22,7 +21,7 @@ class Remembered(NamedTuple):
     place: Place
 
 
-def ledger_arrays(ledger: Ledger | GuardLedger | None, path: str | Path) -> dict[str, AnyArray]:
+def ledger_arrays(ledger: PlanFile | None, path: str | Path) -> dict[str, AnyArray]:
     """Return what the file at `path` remembers of a ledger, which is on disk when this returns."""
     if ledger is None:
         return {}
