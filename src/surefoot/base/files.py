@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from operator import methodcaller
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -409,7 +410,7 @@ def write_json(path: str | Path, kind: str, content: Mapping[str, Any]) -> None:
         raise InvalidFile(
             f"{path}: a {kind} of more than {LARGEST_TEXT:,} bytes could not be read again."
         )
-    write_whole(path, lambda stream: _write_bytes(stream, f"{text}\n".encode()))
+    write_whole(path, methodcaller("write", f"{text}\n".encode()))
 
 
 def read_json(path: str | Path, kind: str) -> dict[str, Any]:
@@ -428,10 +429,6 @@ def read_json(path: str | Path, kind: str) -> dict[str, Any]:
     _kind_of(path, about, (kind,))
     _require_digest(path, about, given)
     return dict(given)
-
-
-def _write_bytes(stream: IO[bytes], content: bytes) -> None:
-    stream.write(content)
 
 
 def _kind_of(path: str | Path, about: Any, kinds: tuple[str, ...]) -> str:

@@ -9,6 +9,11 @@ def number_text(x: float) -> str:
     return short if float(short) == x else repr(float(x))
 
 
+def how_many(n: int, noun: str) -> str:
+    """Write `1 row` or `2 rows`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 def shortened(text: str, most: int) -> str:
     """Return a text of at most `most` characters."""
     return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -6,6 +6,7 @@ import numpy as np
 
 from surefoot import kernels
 from surefoot.base.arrays import Floats, Ints
+from surefoot.base.text import how_many
 from surefoot.bounds.frequencies import Frequencies
 from surefoot.evidence.counts import Counts
 from surefoot.model.listed import mean_over_lists, spread_over_lists
@@ -41,7 +42,7 @@ class Binding:
     @property
     def visited(self) -> str:
         """How often it was visited, in words."""
-        return "1 visit" if self.visits == 1 else f"{self.visits:,} visits"
+        return how_many(self.visits, "visit")
 
 
 def binding_pairs(

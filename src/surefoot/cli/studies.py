@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from surefoot.studies.analysis.claims import Analysis
     from surefoot.studies.run.runner import Progress, Tell
     from surefoot.studies.run.store import Folder
-    from surefoot.studies.spec.study import Study
 
 REPORT = "report.html"
 HEADINGS = {
@@ -143,7 +142,12 @@ def run(
             f"{next(n for n in names if names.count(n) > 1)!r} is asked for twice, or named so "
             "twice."
         )
-    chosen = [_sized(study, quick, trials) for study in chosen]
+    if quick:
+        chosen = [study.made_quick() for study in chosen]
+    if trials is not None:
+        from dataclasses import replace
+
+        chosen = [replace(study, trials=trials) for study in chosen]
     # A file's results are under the file's name: a copy that kept the name of a study of ours is
     # another study.
     first = Path(asked[0]).stem if asked[0].endswith(".toml") else asked[0]
@@ -197,13 +201,6 @@ def _tell(found: "Analysis") -> tuple[str, ...]:
     for line in (f"{found.results.study.name}: {said}.", *verdict.alarms):
         echo(line)
     return verdict.alarms
-
-
-def _sized(study: "Study", quick: bool, trials: int | None) -> "Study":
-    from dataclasses import replace
-
-    sized = study.made_quick() if quick else study
-    return sized if trials is None else replace(sized, trials=trials)
 
 
 @contextmanager

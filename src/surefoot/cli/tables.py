@@ -5,6 +5,7 @@ numbers for programs.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from surefoot.base.text import how_many
 from surefoot.base.validation import VIOLATION_TOLERANCE, at_least
 from surefoot.cli.console import echo, say
 from surefoot.model.steps import step_name
@@ -190,7 +191,7 @@ def print_values(values: Mapping[str, float | None]) -> None:
 
 def print_log(log: "LogCounts") -> None:
     """Print the size of a log, and the notes about it."""
-    from surefoot.logs.checking import how_many, sizes
+    from surefoot.logs.checking import sizes
 
     echo(f"{how_many(log.rows, 'row')}, {how_many(log.episodes, 'episode')}: {sizes(log)}")
     for note in log.notes:

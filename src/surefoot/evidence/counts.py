@@ -170,7 +170,12 @@ class Counts(CountTables):
         """
         self._require_open()
         try:
-            own = next_own(self.ranges) if number is None else _numbered(number)
+            if number is None:
+                own = next_own(self.ranges)
+            else:
+                source, k = number
+                k = require_integer("number", k, 0, InvalidEpisode)
+                own = Range(str(source), k, k)
             paid, whose = self._read(episode)
         except Exception:
             self.refused += 1
@@ -657,13 +662,6 @@ def require_stationary(problem: Problem) -> None:
             "does not claim so. If they are, use TabularMDP(P, r, H=...) with P of shape (S, A, "
             "S), or Problem(..., stationary=True)."
         )
-
-
-def _numbered(number: tuple[str, int]) -> Range:
-    """Return the number of an episode as the range that holds it alone."""
-    source, k = number
-    k = require_integer("number", k, 0, InvalidEpisode)
-    return Range(str(source), k, k)
 
 
 def entered(baseline: bool, entry: float) -> Ints:

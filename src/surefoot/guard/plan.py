@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from surefoot.agents.floors import Below, Relative
 from surefoot.agents.promise import NO_FLOOR, Promise
+from surefoot.base.text import how_many
 from surefoot.base.validation import at_least, at_most
 from surefoot.errors import printable_lines
 from surefoot.guard.comparison import is_ratio
@@ -350,12 +351,6 @@ def _premise(plan: GuardPlan) -> str:
     return f"The baseline cannot be below the floor: {why}."
 
 
-def mean_of(guard: Settings, policy: PolicyRecord) -> float:
-    """Return the mean of what was paid, in the user's units."""
-    seen = policy.settled[: len(X)]
-    return guard.low + (guard.high - guard.low) * float(seen @ X) / float(seen.sum())
-
-
 def _evidence(plan: GuardPlan) -> str:
     policies = plan.state.policies
     lines = [
@@ -384,8 +379,12 @@ def _seen(plan: GuardPlan) -> str:
 
 def _returns(plan: GuardPlan, policy: PolicyRecord) -> str:
     """Return how many returns of a policy are known, their mean, and how many did not come."""
-    seen = f"{policy.heard:,} return{'' if policy.heard == 1 else 's'}"
-    mean = f", mean {_amount(plan, f'{mean_of(plan.guard, policy):.4g}')}" if policy.heard else ""
+    seen = how_many(policy.heard, "return")
+    mean = ""
+    if policy.heard:
+        settled, guard = policy.settled[: len(X)], plan.guard
+        share = float(settled @ X) / float(settled.sum())
+        mean = f", mean {_amount(plan, f'{guard.low + (guard.high - guard.low) * share:.4g}')}"
     unknown = policy.unheard + policy.missing
     worst = "" if plan.frozen else f", counted as the worst return{'' if unknown == 1 else 's'}"
     lost = f"; {unknown:,} without a return{worst}" if unknown else ""

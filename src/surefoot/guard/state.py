@@ -14,6 +14,7 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.nodes import EPISODE, PLACES
+from surefoot.base.text import how_many
 from surefoot.base.validation import read_only
 
 OPEN = -1  # the code of a ticket without a return
@@ -183,7 +184,7 @@ class GuardState:
     def __repr__(self) -> str:
         names = ", ".join(policy.name for policy in self.policies[1:])
         alarm = ", ALARM" if self.alarm else ""
-        tickets = f"{self.tickets.n:,} ticket{'' if self.tickets.n == 1 else 's'}"
+        tickets = how_many(self.tickets.n, "ticket")
         return (
             f"GuardState({tickets}, {self.open_tickets:,} open, candidates: "
             f"{names or 'none'}{alarm})"

@@ -20,7 +20,6 @@ from surefoot.logs.codebook import Codebook, codebook_from, codebook_text, codin
 from surefoot.logs.log_counts import LogCounts
 from surefoot.logs.methods import METHODS
 from surefoot.logs.methods.learnt import Learnt, Missing, logged_lower, returns_lower
-from surefoot.logs.methods.savings import Saving
 from surefoot.logs.methods.vi_lcb import VI_LCB
 from surefoot.model.listed import SizedLists, anything_follows, rows_of
 from surefoot.model.names import NO_NAMES
@@ -273,17 +272,15 @@ def report(
         "episodes_needed": None if needed is None else _or_never(needed),
         "corollary": None if floor is None else [_or_never(n) for n in learnt.corollary(floor)],
         "premises": list(premises(log, learnt)),
-        "savings": [_saving(saving) for saving in missing.savings],
-    }
-
-
-def _saving(saving: Saving) -> dict[str, Any]:
-    """Return what a declaration would save, in the user's units."""
-    return {
-        "what": saving.what,
-        "python": saving.python,
-        "option": saving.option,
-        "certified_value": saving.lower,
+        "savings": [
+            {
+                "what": saving.what,
+                "python": saving.python,
+                "option": saving.option,
+                "certified_value": saving.lower,
+            }
+            for saving in missing.savings
+        ],
     }
 
 

@@ -502,9 +502,10 @@ def connected(memory: str, spill: str) -> Iterator["duckdb.DuckDBPyConnection"]:
     """Open DuckDB with so much memory, and a folder for what does not fit."""
     import duckdb
 
+    plain = isinstance(memory, str) and memory.replace(".", "").replace(" ", "").isalnum()
     with duckdb.connect() as con:
         try:
-            con.execute(f"SET memory_limit = '{_size(memory)}'")
+            con.execute(f"SET memory_limit = '{memory if plain else ''}'")
         except duckdb.Error:
             raise InvalidSetting(
                 f"memory is {memory!r}, expected a size such as '512MB' or '4GB'."
@@ -547,10 +548,3 @@ def _first_line(reason: Exception) -> str:
     ]
     text = ". ".join(kept or lines[:1]) or type(reason).__name__
     return f"{text[:400]}."
-
-
-def _size(memory: object) -> str:
-    """Check that a size of memory is text without quotes."""
-    if not isinstance(memory, str) or not memory.replace(".", "").replace(" ", "").isalnum():
-        raise InvalidSetting(f"memory is {memory!r}, expected a size such as '512MB' or '4GB'.")
-    return memory

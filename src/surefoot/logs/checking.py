@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from surefoot.base.text import how_many
 from surefoot.base.validation import LARGEST_NUMBER
 from surefoot.errors import printable, printable_lines
 from surefoot.logs.reading import COLUMNS, FLAGS, OpenLog
@@ -81,11 +82,6 @@ def described(what: str, n: int, some: str, *, final: int = 0, name: str = "") -
     """Say what is wrong, how often, and in which episodes."""
     noun, sentences = MESSAGES[what]
     return sentences.format(n=how_many(n, noun), some=some, final=final, name=name)
-
-
-def how_many(n: int, noun: str) -> str:
-    """Write `1 row` or `2 rows`."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 @dataclass(frozen=True)
@@ -172,7 +168,9 @@ class LogReport:
                 f"return per episode {log.mean_return:.6g}",
             ]
         for finding in self.findings:
-            lines.append(f"{finding.kind}: {finding.text}{first_rows(finding)}")
+            rows = ", ".join(map(str, finding.rows))
+            first = f" First rows: {rows}." if rows else ""
+            lines.append(f"{finding.kind}: {finding.text}{first}")
         lines.append("The log can be used." if self.usable else "The log cannot be used as it is.")
         return "\n".join(lines)
 
@@ -188,12 +186,6 @@ def sizes(log: "LogCounts") -> str:
     added += [] if log.unseen_state is None else ["one of them for all states that were never seen"]
     states += f" ({'; '.join(added)})" if added else ""
     return f"H = {how_many(log.H, 'step')}, S = {states}, A = {how_many(log.A, 'action')}"
-
-
-def first_rows(finding: Finding) -> str:
-    """Write ` First rows: 3, 17.`, where they are known."""
-    some = ", ".join(f"{row}" for row in finding.rows)
-    return f" First rows: {some}." if some else ""
 
 
 def audit(log: OpenLog, horizon: int | None = None) -> LogReport:

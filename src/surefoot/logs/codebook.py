@@ -13,7 +13,7 @@ import numpy as np
 from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.digest import digest
 from surefoot.base.files import read_json, strict_json, write_json
-from surefoot.base.validation import FrozenRecord, freeze, require_bool, require_integer
+from surefoot.base.validation import FrozenRecord, freeze, require_bool, require_integer, told
 from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting
 from surefoot.model.names import Names
 from surefoot.model.origin import NUMBERS
@@ -172,29 +172,15 @@ def coded(name: str, seen: AnyArray, declared: Declared) -> tuple[tuple[Label, .
     if unknown:
         raise InvalidLog(
             f"The log has {len(unknown)} {name}s that were not declared, such as "
-            f"{_short(unknown[0])}; declared are {len(labels)}: {_shown(labels)}. Declare them, or "
+            f"{told(unknown[0])}; declared are {len(labels)}: {_shown(labels)}. Declare them, or "
             "leave the declaration out."
         )
     numbers = np.array([place[value] for value in values], dtype=np.int64)
     return labels, numbers[inverse.reshape(-1)]
 
 
-def _brief(n: int) -> str:
-    """Write a whole number of any length; Python itself refuses to write the longest ones."""
-    return str(n) if abs(n) < 10**30 else f"a number of {int(n).bit_length()} bits"
-
-
-def _short(label: object) -> str:
-    """Write a label for a message: a file may hold text of any length."""
-    return (
-        _brief(label)
-        if type(label) is int
-        else repr(label if not isinstance(label, str) else label[:60])[:80]
-    )
-
-
 def _shown(labels: Sequence[Label]) -> str:
-    some = ", ".join(_short(label) for label in labels[:5])
+    some = ", ".join(told(label) for label in labels[:5])
     return f"{some}, ..." if len(labels) > 5 else some
 
 
@@ -203,12 +189,12 @@ def _labels(name: str, given: Sequence[Label] | int | str) -> tuple[Label, ...]:
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         if require_integer(name, given, 1, InvalidSetting) > MOST_LABELS:
             raise InvalidSetting(
-                f"{name} is {_brief(given)}, expected at most {MOST_LABELS:,}. Use coarser ones."
+                f"{name} is {told(given)}, expected at most {MOST_LABELS:,}. Use coarser ones."
             )
         return tuple(range(int(given)))
     if isinstance(given, str | bytes | bool | np.integer) or not isinstance(given, Iterable):
         raise InvalidSetting(
-            f"{name} is {_short(given)}, expected a list of labels, or how many there are, or "
+            f"{name} is {told(given)}, expected a list of labels, or how many there are, or "
             f"{AS_LOGGED!r}: those of the log are all."
         )
     labels = tuple(label.item() if isinstance(label, np.generic) else label for label in given)

@@ -213,15 +213,10 @@ def _found(
     """Yield a finding for each fault that some row has, with its first rows."""
     for fault in faults:
         for finding in findings_of(written.log, rows, [fault], final):
-            yield replace(finding, rows=_first_rows(written, rows, fault.test))
-
-
-def _first_rows(written: Written, rows: str, test: str) -> tuple[int | str, ...]:
-    """Return the first rows that meet a test, by their numbers; of several files with their
-    names.
-    """
-    (some,) = written.log.row(f"SELECT min(row, {FIRST}) FILTER ({test}) FROM {rows}")
-    return _named_rows(written.files, [(row // FAR, row % FAR) for row in some or ()])
+            query = f"SELECT min(row, {FIRST}) FILTER ({fault.test}) FROM {rows}"
+            (some,) = written.log.row(query)
+            places = [(row // FAR, row % FAR) for row in some or ()]
+            yield replace(finding, rows=_named_rows(written.files, places))
 
 
 def _named_rows(files: Files, places: Sequence[tuple[int, int]]) -> tuple[int | str, ...]:

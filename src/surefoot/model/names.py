@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.base.text import shortened
+from surefoot.base.validation import told
 from surefoot.errors import InvalidModel, printable
 
 Name = int | str
@@ -83,8 +84,7 @@ def _checked(argument: str, kind: str, given: object, size: int) -> tuple[Name, 
         return None
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InvalidModel(
-            f"{argument} is {str(given)[:LONGEST]!r}, expected a list of {size} names, one per "
-            f"{kind}."
+            f"{argument} is {told(given)}, expected a list of {size} names, one per {kind}."
         )
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in given)
     if len(names) != size:
@@ -93,7 +93,7 @@ def _checked(argument: str, kind: str, given: object, size: int) -> tuple[Name, 
     for i, name in enumerate(names):
         if isinstance(name, bool) or not isinstance(name, int | str) or name == "":
             raise InvalidModel(
-                f"{argument}[{i}] is {str(name)[:LONGEST]!r}, expected a text or a whole number."
+                f"{argument}[{i}] is {told(name)}, expected a text or a whole number."
             )
         if (first := seen.setdefault(str(name), i)) != i:
             raise InvalidModel(

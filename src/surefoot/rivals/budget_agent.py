@@ -23,6 +23,7 @@ from surefoot.agents.promise import PremiseStatus, Promise, by_given_value
 from surefoot.agents.returns import Returns
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.digest import digest
+from surefoot.base.text import how_many
 from surefoot.base.validation import REWARD_UNITS, freeze
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.evidence.counts import Counts
@@ -130,7 +131,7 @@ class BudgetGrounds(NamedTuple):
         saved = units.scale * self.decision.saved
         who, may = ("explorer", "may play") if explores else ("baseline", "may not play yet")
         most = plan.max_episodes
-        span = "" if most is None else f", for at most {most:,} episode{'s' * (most > 1)}"
+        span = "" if most is None else f", for at most {how_many(most, 'episode')}"
         delta = f"at delta = {agent.delta:g}"
         safety = {
             "certified": f"Certified {delta}: this policy alone is worth at least {own}.",

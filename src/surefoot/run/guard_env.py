@@ -12,7 +12,6 @@ import numpy as np
 from surefoot.agents.promise import Promise
 from surefoot.audit.guard_ledger import GuardLedger
 from surefoot.audit.watchdog import Alarm, Watch, Watchdog
-from surefoot.base.arrays import Ints
 from surefoot.base.digest import digest
 from surefoot.base.files import read_arrays, require_place, write_arrays
 from surefoot.base.progress import ctrl_c, progress_bar
@@ -502,6 +501,9 @@ def _run(guard: Guard, played: Played, interrupted: bool, seconds: float) -> Gua
     mine = {name: columns.ret[columns.policy == p] for p, name in enumerate(names)}
     known = {name: returns[~np.isnan(returns)] for name, returns in mine.items()}
     alarm: Alarm | None = None if played.watch is None else played.watch.alarm
+    alarmed_at = None
+    if alarm is not None:  # a watchdog counts the episodes that have a return
+        alarmed_at = int(np.flatnonzero(columns.code != OPEN)[alarm.episodes - 1]) + 1
     return GuardedRun(
         guard,
         played.state,
@@ -514,10 +516,5 @@ def _run(guard: Guard, played: Played, interrupted: bool, seconds: float) -> Gua
         played.state.alarm or ("" if alarm is None else str(alarm)),
         interrupted,
         seconds,
-        None if alarm is None else _place_of(alarm.episodes, columns.code),
+        alarmed_at,
     )
-
-
-def _place_of(watched: int, codes: Ints) -> int:
-    """Return how many episodes there were when so many had a return: a watchdog sees no others."""
-    return int(np.flatnonzero(codes != OPEN)[watched - 1]) + 1

@@ -109,7 +109,8 @@ def learn(
         )
     begun = mine.starting_counts(counts, setup.episodes)
     dynamics = None if where.world is None else where.world.dynamics
-    source = environment_source(where, seed)
+    # the environment draws the same, whoever plays
+    source = f"learn {digest([seed, where.names, where.problem.S, where.problem.A])}"
     identity = RunIdentity(
         mine, where.names, setup.floor, setup.episodes, seed, begun, dynamics, watchdog, source
     )
@@ -266,13 +267,6 @@ def _require_names(env: Env, problem: Problem, coder: Coder) -> None:
                 f"{', '.join(map(str, its))}. Count the log in the environment's order: "
                 f"count_log(..., {kind}=[...])."
             )
-
-
-def environment_source(where: EnvironmentMap, seed: int) -> str:
-    """Return what the episodes of this seed are numbered under: the environment draws the same,
-    whoever plays.
-    """
-    return f"learn {digest([seed, where.names, where.problem.S, where.problem.A])}"
 
 
 def episode_seed(seed: int, k: int) -> int:

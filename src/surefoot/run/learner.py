@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from surefoot.agents.base import Agent, CountingAgent, adapted
+from surefoot.agents.base import Agent, adapted
 from surefoot.agents.freezing import frozen
 from surefoot.agents.plan import Plan
 from surefoot.agents.schedule import PlanInForce, must_replan
@@ -97,7 +97,7 @@ class Learner:
         self.counts = Counts.zeros(problem, self._agent.pooled) if counts is None else counts
         self._agent.take_over(self.counts)
         self._returns_of = self.counts.returns_of
-        self.source = episode_source(self._agent, self.seed)
+        self.source = f"live {digest([self.seed, self._agent.fingerprint, problem.fingerprint])}"
         counted = self.counts.episodes
         self.episodes = (
             counted
@@ -531,7 +531,10 @@ class Learner:
             self._baseline,
             self.plan.entry if self.plan is not None else None,
         ).require_sound()
-        watch = None if self.watch is None else self.watch.after_rescaled(return_of(episode))
+        watch = self.watch
+        if watch is not None:
+            assert episode.learnt is not None
+            watch = watch.after_rescaled(math.fsum(episode.learnt))
         self._pi = None  # first, so that nothing can make it count twice
         self.counts.add(episode, number=(self.source, self.episodes))
         self.counts.unlike_table += self._unlike_table
@@ -578,16 +581,3 @@ class Learner:
             steps = zip(self._actions, self._rewards, self._states[1:], strict=False)
             self._mark.rewind([*((s,) for s in self._states[:1]), *steps])
             self._pi = None
-
-
-def episode_source(agent: CountingAgent, seed: int) -> str:
-    """Return what the episodes of this agent with this seed are numbered under."""
-    return f"live {digest([seed, agent.fingerprint, agent.problem.fingerprint])}"
-
-
-def return_of(episode: Episode) -> float:
-    """Return what was earned, 0..H: by the rewards that the problem knows, as observed where it
-    does not.
-    """
-    assert episode.learnt is not None
-    return math.fsum(episode.learnt)

@@ -253,17 +253,6 @@ def ready_to_count(arrays: "kernels.CountArrays", counts: Counts, H: int) -> "ke
     return arrays
 
 
-def ready_to_plan(inputs: "kernels.PlanInputs", counts: Counts, H: int) -> "kernels.PlanInputs":
-    """Return the inputs of plans from these counts, which have room for another episode of H
-    steps.
-    """
-    if isinstance(counts.transitions, Lists):
-        counts.transitions.make_room(H)
-        evidence: Any = inputs.evidence
-        return inputs._replace(evidence=evidence._replace(n_sas=counts.transitions.for_kernels))
-    return inputs
-
-
 def active_plan_from(plan: Plan, measured: Measured, problem: Problem) -> "kernels.ActivePlan":
     """Return a plan as the kernels read it."""
     policy: Any = plan.policy
@@ -300,7 +289,11 @@ def fused(context: RunContext) -> Iterator[int]:
     done, chunk = 0, 1  # one episode first, so that compiling does not count as its speed
     while done < setup.episodes:
         started = time.perf_counter()
-        inputs = ready_to_plan(inputs, counts, problem.H)
+        if isinstance(counts.transitions, Lists):
+            counts.transitions.make_room(problem.H)
+            evidence: Any = inputs.evidence
+            held = evidence._replace(n_sas=counts.transitions.for_kernels)
+            inputs = inputs._replace(evidence=held)
         played = kernels.run_episodes(
             true_world,
             known_rewards,

@@ -16,6 +16,7 @@ from surefoot.audit.history import History
 from surefoot.audit.premises import Contradiction
 from surefoot.audit.watchdog import Alarm
 from surefoot.base.arrays import Floats, Ints
+from surefoot.base.text import how_many
 from surefoot.base.validation import VIOLATION_TOLERANCE, FrozenRecord, freeze
 from surefoot.errors import InvalidSetting
 from surefoot.evidence.counts import Counts
@@ -225,10 +226,7 @@ class Run(FrozenRecord):
         if self.alarm is None:
             return ""
         follow = self.episodes - self.alarm.episodes
-        return (
-            f"{self.alarm} {follow:,} episode{'' if follow == 1 else 's'} followed, on the "
-            "baseline alone. "
-        )
+        return f"{self.alarm} {how_many(follow, 'episode')} followed, on the baseline alone. "
 
 
 def add_episode(tally: "kernels.Tally", measured: Measured, plan: Plan, level: float) -> None:

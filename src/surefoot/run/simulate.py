@@ -49,10 +49,13 @@ def simulate(
     episode.
     """
     setup = check_setup(world, agent, episodes, floor)
+    asked: AbstractContextManager[Ledger | None] = nullcontext()
+    if ledger is not None:
+        asked = Ledger(ledger, require_floor_agent(setup.agent.as_given))
     with (
         ctrl_c() as stop,
         progress_bar(setup.agent.name, setup.episodes, progress) as report,
-        _new_ledger(ledger, setup) as written,
+        asked as written,
     ):
         checked = check_seed(seed)
         context = RunContext.begin(
@@ -134,11 +137,4 @@ def _run(context: RunContext, loop: Loop, seed: Seed, report: Report, stop: Stop
         seconds=time.perf_counter() - started,
         interrupted=stop(),
         trace=trace_of(at_checkpoints) if context.checkpoints else None,
-    )
-
-
-def _new_ledger(path: str | Path | None, setup: RunSetup) -> AbstractContextManager[Ledger | None]:
-    """Return a new ledger for the plans of this agent, if one is asked for."""
-    return (
-        nullcontext() if path is None else Ledger(path, require_floor_agent(setup.agent.as_given))
     )

@@ -134,10 +134,10 @@ def test_names_stay_with_problems_that_are_made_of_one(worlds):
             {"state_names": "abc"},
             r"^state_names is 'abc', expected a list of 3 names, one per state\.$",
         ),
-        ({"action_names": 2}, r"^action_names is '2', expected a list of 2 names"),
+        ({"action_names": 2}, r"^action_names is 2, expected a list of 2 names"),
         (
             {"action_names": ["a", None]},
-            r"^action_names\[1\] is 'None', expected a text or a whole number\.$",
+            r"^action_names\[1\] is None, expected a text or a whole number\.$",
         ),
         (
             {"action_names": ["a", ""]},
@@ -145,7 +145,7 @@ def test_names_stay_with_problems_that_are_made_of_one(worlds):
         ),
         (
             {"action_names": ["a", True]},
-            r"^action_names\[1\] is 'True', expected a text or a whole number\.$",
+            r"^action_names\[1\] is True, expected a text or a whole number\.$",
         ),
     ],
 )

@@ -231,6 +231,12 @@ def _learnt(
 ) -> Learnt:
     if not _leaves_room(counts, problem):  # first visits that are taken off are missing in the flow
         check_flow(counts)
+
+    def lower_with(counts: Counts, problem: Problem) -> float:
+        """Certify the policy for another problem, which may lack its last states."""
+        among = np.ascontiguousarray(policy[:, : problem.S])
+        return _lower_of(counts, problem, delta, bounds, among)
+
     return Learnt(
         method=method,
         policy=policy,
@@ -242,12 +248,5 @@ def _learnt(
         episodes=counts.episodes,
         binding=tuple(binding_pairs(problem, counts, evidence, policy, V_low)),
         recompute_lower=partial(recompute_lower, problem=problem, delta=delta, bounds=bounds),
-        lower_with=partial(_lower_with, policy, delta=delta, bounds=bounds),
+        lower_with=lower_with,
     )
-
-
-def _lower_with(
-    policy: Floats, counts: Counts, problem: Problem, delta: float, bounds: KL
-) -> float:
-    """Return the lower value of this policy by another problem, which may lack its last states."""
-    return _lower_of(counts, problem, delta, bounds, np.ascontiguousarray(policy[:, : problem.S]))

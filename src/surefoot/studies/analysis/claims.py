@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from surefoot.base.text import how_many
 from surefoot.studies.analysis import theorem, theory  # noqa: F401 (its judges register)
 from surefoot.studies.analysis.stats import band, bound_in_words, count_in_words
 from surefoot.studies.analysis.summary import Rows, summary
@@ -60,7 +61,6 @@ from surefoot.studies.analysis.trials import (
     premise_is_false,
     share_of_gap_closed,
 )
-from surefoot.studies.analysis.verdict import runs_in_words
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.claims import CLAIMS, SOURCES
@@ -213,18 +213,18 @@ def _kept(agent: AgentSpec, everyone: Trials, several: bool) -> Found | None:
     scenarios = len(set(column(those, "scenario")))
     where = ""
     if several:
-        where = " in 1 scenario" if scenarios == 1 else f" in {scenarios} scenarios"
+        where = f" in {how_many(scenarios, 'scenario')}"
     what = "broke the sum's floor" if agent.agent in IN_SUM else "fell below the floor"
     numbers = (
         f"{label_of(everyone)}: {count_in_words(k, n, 'trial')}{where}{who} {what} "
         f"({bound_in_words(k, n)})"
     )
     if len(left) < len(promised):
-        numbers += f", {runs_in_words(len(promised) - len(left))} never left it"
+        numbers += f", {how_many(len(promised) - len(left), 'run')} never left it"
     if false:
-        numbers += f", {runs_in_words(len(false))} had a baseline below the floor"
+        numbers += f", {how_many(len(false), 'run')} had a baseline below the floor"
     if disproved:
-        numbers += f", in {runs_in_words(disproved)} the log's certificate was false"
+        numbers += f", in {how_many(disproved, 'run')} the log's certificate was false"
     return Found(not broken and not disproved, numbers, those)
 
 
@@ -444,7 +444,7 @@ def _optpess_stays(results: Results) -> Iterator[Found]:
         if any(trial.off_baseline is not None for trial in here):
             yield Found(
                 left == 0,
-                f"{scenario.heading}: {label} left it in {left} of {runs_in_words(len(trials))}",
+                f"{scenario.heading}: {label} left it in {left} of {how_many(len(trials), 'run')}",
                 trials,
             )
 

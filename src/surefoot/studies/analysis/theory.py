@@ -492,13 +492,6 @@ def logarithm(point: Point) -> float:
     return theorem.beta(point.setting._replace(K=round(point.waited))) / point.setting.S
 
 
-def unrolled(H: float) -> float:
-    """Return (1 + 3/H)^H: what the recursion of the bounds multiplies by, over H steps. It is
-    e^3 at most.
-    """
-    return math.pow(1.0 + 3.0 / H, H)
-
-
 @judges("waiting-in-sizes")
 def _waiting_in_sizes(results: Results) -> Iterator[Found]:
     """Judge the exponent with the logarithm divided out, which H^3 S^2 A leaves out; print it as
@@ -515,7 +508,9 @@ def _waiting_in_sizes(results: Results) -> Iterator[Found]:
             f"{series.fit}, with the logarithm divided out {fit}"
         )
         if size == "H":
-            both = series.fit_over(lambda point: logarithm(point) * unrolled(point.x))
+            both = series.fit_over(
+                lambda point: logarithm(point) * (1.0 + 3.0 / point.x) ** point.x
+            )
             numbers += f", with (1 + 3/H)^H as well {both}"
         numbers += f"; Lemma finite has {SIZES[size]:g}; Delta_0 = {_gaps(series, size, first)}, "
         numbers += _gaps(series, size, last)

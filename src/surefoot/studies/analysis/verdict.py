@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from surefoot.agents.promise import GIVEN_VALUE, UNCERTIFIED
+from surefoot.base.text import how_many
 from surefoot.studies.analysis.stats import amount
 from surefoot.studies.analysis.summary import Rows, on_given_value, promised_runs, summary, total
 from surefoot.studies.analysis.trials import grouped
@@ -52,7 +53,7 @@ def _shared(several: Sequence[Results]) -> list[str]:
         for some in results.trials.values()
         for trial in some
     ]
-    twice = runs_in_words(len(runs) - len(set(runs)))
+    twice = how_many(len(runs) - len(set(runs)), "run")
     line = f"{twice} stand in two studies (the same cell, the same seed), and are counted in both."
     return [line] if len(set(runs)) < len(runs) else []
 
@@ -158,11 +159,12 @@ def _found(rows: Rows) -> tuple[str, ...]:
                 else "ever had an episode whose expected return was below the floor"
             )
             who = f"{broken:,} of" if broken else "None of"
-            lines.append(f"{who} the {runs:,} {before}{plural('run', runs)}{after} {what}.")
+            lines.append(f"{who} the {how_many(runs, f'{before}run')}{after} {what}.")
     trusted = total(others, "on_trust")
     if trusted:
         lines.append(
-            f"{runs_in_words(trusted)} never left the baseline: trusted throughout, not certified."
+            f"{how_many(trusted, 'run')} never left the baseline: trusted throughout, not "
+            "certified."
         )
     # A scaled agent without a floor is named once, for its scale.
     free = [row for row in rows if row["no_floor"] and not row["not_certified"]]
@@ -180,7 +182,7 @@ def _labels(rows: Rows) -> str:
 def _below(rows: Rows) -> str:
     """Return in how many runs, and in how many episodes of them, something was below the floor."""
     runs, below = total(rows, "trials"), total(rows, "runs_below")
-    words = f"{below:,} of {runs_in_words(runs)}" if below else f"none of {runs_in_words(runs)}"
+    words = f"{below:,} of {how_many(runs, 'run')}" if below else f"none of {how_many(runs, 'run')}"
     # of runs of different lengths a mean says nothing
     if below and len({row["episodes"] for row in rows}) == 1:
         mean = sum(row["violations"] * row["trials"] for row in rows) / runs
@@ -195,7 +197,7 @@ def _caveats(results: Results, rows: Rows) -> list[str]:
     if there < wanted:
         lines.append(f"incomplete: {there:,} of {wanted:,} trials.")
     if study.size == "quick":
-        lines.append(f"quick: {study.trials} {plural('trial', study.trials)}.")
+        lines.append(f"quick: {how_many(study.trials, 'trial')}.")
     block = max(cell.replan for cell in study.cells)
     if block > 0.0:
         share = f"{100 * block:g} %"
@@ -212,13 +214,3 @@ def _caveats(results: Results, rows: Rows) -> list[str]:
             "was truly below the floor, and the promise presumes that it is not."
         )
     return lines
-
-
-def plural(word: str, n: int) -> str:
-    """Return the word for one, or for several."""
-    return word if n == 1 else f"{word}s"
-
-
-def runs_in_words(n: int) -> str:
-    """Return a number of runs in words."""
-    return f"{n:,} {plural('run', n)}"

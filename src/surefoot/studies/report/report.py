@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from surefoot.agents.promise import UNCERTIFIED
 from surefoot.base.files import write_whole
+from surefoot.base.text import how_many
 from surefoot.errors import InvalidSetting
 from surefoot.logs.methods import METHODS
 from surefoot.rivals.registry import AGENTS
@@ -27,7 +28,7 @@ from surefoot.studies.analysis.trials import (
     promise_beside_truth,
     promises_of,
 )
-from surefoot.studies.analysis.verdict import CERTIFIED, OverallVerdict, overall_verdict, plural
+from surefoot.studies.analysis.verdict import CERTIFIED, OverallVerdict, overall_verdict
 from surefoot.studies.report.tables import Tag, columns, comparisons, result, sizes_of, tags
 from surefoot.studies.run.store import Results
 from surefoot.studies.spec.claims import DRAFT, OURS, PAPER
@@ -99,7 +100,7 @@ def page(studies: Sequence[Results | Analysis]) -> str:
         command,
         comparisons,
         family,
-        plural,
+        how_many,
         promises,
         result,
         sizes_of,
@@ -157,7 +158,7 @@ def promises(results: Results, agent: AgentSpec) -> list[Tag]:
         if is_uncertified(trial) or premise_is_false(trial)
     }
     counts = {
-        words: f" ({times:,} {plural('run', times)})" if len(said) > 1 else ""
+        words: f" ({how_many(times, 'run')})" if len(said) > 1 else ""
         for words, times in said.items()
     }
     return [(f"{words}{times}", words in withdrawn) for words, times in counts.items()]

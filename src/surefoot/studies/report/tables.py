@@ -13,7 +13,6 @@ from surefoot.agents.promise import GIVEN_VALUE, UNCERTIFIED
 from surefoot.studies.analysis.claims import Analysis
 from surefoot.studies.analysis.stats import (
     Interval,
-    Paired,
     amount,
     bound_in_words,
     count_in_words,
@@ -154,24 +153,19 @@ def _comparison(first: Row, second: Row, pairs: list[tuple[Trial, Trial]]) -> li
     def against(of: Of) -> list[Lines]:
         found = paired(column(ones, of), column(twos, of))
         difference = found.difference
-        return [(_signed(difference.mean), span_in_words(difference, _signed)), _wins(found)]
+        ties = f", {found.ties} equal" if found.ties else ""
+        wins = f"{found.wins} of {found.wins + found.losses + found.ties}{ties}"
+        mean = (_signed(difference.mean), span_in_words(difference, _signed))
+        return [mean, (wins, f"p = {found.p:.2g}")]
+
+    def left(trial: Trial) -> int:
+        return trial.episodes if trial.off_baseline is None else trial.off_baseline
 
     no_baseline = first["no_floor"] or second["no_floor"]
-    left = [("–",), ("one has no baseline",)] if no_baseline else against(_left)
-    return [(f"{first['label']} against {second['label']}",), *against("regret"), *left]
-
-
-def _left(trial: Trial) -> int:
-    """Return when a trial left the baseline; at its end, if never."""
-    return trial.episodes if trial.off_baseline is None else trial.off_baseline
+    off = [("–",), ("one has no baseline",)] if no_baseline else against(left)
+    return [(f"{first['label']} against {second['label']}",), *against("regret"), *off]
 
 
 def _signed(value: float) -> str:
     words = amount(value).replace("-", MINUS)
     return words if words[0] in f"{MINUS}0" and not words.startswith("0.") else f"+{words}"
-
-
-def _wins(found: Paired) -> Lines:
-    trials = found.wins + found.losses + found.ties
-    ties = f", {found.ties} equal" if found.ties else ""
-    return f"{found.wins} of {trials}{ties}", f"p = {found.p:.2g}"

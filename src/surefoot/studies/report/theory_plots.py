@@ -10,7 +10,7 @@ import numpy as np
 
 from surefoot.show.figures import COLOURS, MARKERS
 from surefoot.studies.analysis import theorem
-from surefoot.studies.analysis.stats import PowerLaw, amount
+from surefoot.studies.analysis.stats import amount
 from surefoot.studies.analysis.theory import (
     SIZES,
     Series,
@@ -114,7 +114,9 @@ def plot_exponents(results: Results) -> "Figure | str":
                 ms=3.5,
                 label=f"{series.label}: exponent {series.fit}",
             )
-            _draw_fit(axes, x, series.fit, COLOURS[i])
+            ends = np.array([x.min(), x.max()])
+            fitted = series.fit.factor * ends**series.fit.exponent
+            axes.plot(ends, fitted, color=COLOURS[i], lw=1.2)
         exponents = (1.0, 2.0) if varied == "1/kappa" else (SIZES[varied],)
         _draw_exponents(axes, some[0], exponents)
         axes.set_xlabel(varied)
@@ -137,11 +139,6 @@ def _draw_exponents(axes: "Axes", series: Series, exponents: Sequence[float]) ->
             lw=1.0,
             label=f"Lemma finite: exponent {exponent:g}",
         )
-
-
-def _draw_fit(axes: "Axes", x: np.ndarray, fit: PowerLaw, colour: str) -> None:
-    ends = np.array([x.min(), x.max()])
-    axes.plot(ends, fit.factor * ends**fit.exponent, color=colour, lw=1.2)
 
 
 def _axes(results: Results, titles: Sequence[str], ylabel: str) -> tuple["Figure", "list[Axes]"]:

@@ -26,6 +26,7 @@ from surefoot.agents.promise import Kind, PremiseStatus, Promise, Scope
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.files import read_json, replacing, write_json
 from surefoot.base.sql import quote_text
+from surefoot.base.validation import told
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy
 from surefoot.studies.run.trial import Trial, check_study_cells
 from surefoot.studies.spec.library import GROUPS
@@ -394,9 +395,9 @@ def require_small(con: "duckdb.DuckDBPyConnection", paths: Sequence[Path]) -> No
 
 def _trial(path: Path, row: dict[str, Any]) -> Trial:
     """Return the trial in a row."""
-    if row.get("format", FORMAT) != FORMAT:
+    if row and row.get("format") != FORMAT:
         raise InvalidFile(
-            f"{path} has format {str(row['format'])[:20]}; this version of surefoot reads format "
+            f"{path} has format {told(row.get('format'))}; this version of surefoot reads format "
             f"{FORMAT} of a trial. Update surefoot."
         )
     try:

@@ -5,9 +5,9 @@ refused by name.
 from collections.abc import Callable, Mapping
 from dataclasses import field, fields, is_dataclass
 from difflib import get_close_matches
-from reprlib import Repr
 from typing import Any, NamedTuple
 
+from surefoot.base.validation import told
 from surefoot.errors import InvalidStudy
 
 LARGEST = 1e15
@@ -59,16 +59,13 @@ def as_written(value: Any) -> Any:
 def read_table(where: str, given: object, known: Mapping[str, Field]) -> dict[str, Any]:
     """Return every field of a table, checked. `where` is the position in the file, for messages."""
     if not isinstance(given, dict):
-        raise InvalidStudy(
-            f"{where} is {format_value(given)}, expected a table with {', '.join(known)}."
-        )
+        raise InvalidStudy(f"{where} is {told(given)}, expected a table with {', '.join(known)}.")
     for name in given:
         if name not in known:
             close = get_close_matches(str(name)[:LONGEST_SHOWN], known, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise InvalidStudy(
-                f"{where} has no field {format_value(name)}.{hint} There are: "
-                f"{', '.join(known) or 'none'}."
+                f"{where} has no field {told(name)}.{hint} There are: {', '.join(known) or 'none'}."
             )
     missing = [
         name for name, entry in known.items() if entry.default is REQUIRED and name not in given
@@ -83,27 +80,11 @@ def read_table(where: str, given: object, known: Mapping[str, Field]) -> dict[st
     }
 
 
-def format_value(value: object) -> str:
-    """Return a value for a message: shortened where it is long, deeply nested, or a number of
-    very many digits.
-    """
-    if isinstance(value, int) and abs(value) > 10**LONGEST_SHOWN:
-        return f"a number of {value.bit_length()} bits"
-    brief = Repr()
-    brief.maxlevel, brief.maxstring, brief.maxother, brief.maxlong = (
-        3,
-        LONGEST_SHOWN,
-        LONGEST_SHOWN,
-        LONGEST_SHOWN,
-    )
-    return brief.repr(value)
-
-
 def text(where: str, value: object) -> str:
     """Read text that is not empty, and can be printed. Line breaks are spaces."""
     words = " ".join(value.split()) if isinstance(value, str) else ""
     if not words or not words.isprintable():
-        raise InvalidStudy(f"{where} is {format_value(value)}, expected text.")
+        raise InvalidStudy(f"{where} is {told(value)}, expected text.")
     return words
 
 
@@ -112,8 +93,7 @@ def legend(where: str, value: object) -> str:
     word = text(where, value)
     if word.startswith("_") or len(word) > 60:
         raise InvalidStudy(
-            f"{where} is {format_value(word)}, expected at most 60 letters, the first of them not "
-            "'_'."
+            f"{where} is {told(word)}, expected at most 60 letters, the first of them not '_'."
         )
     return word
 
@@ -127,8 +107,7 @@ def identifier(where: str, value: object) -> str:
         or len(word) > 60
     ):
         raise InvalidStudy(
-            f"{where} is {format_value(word)}, expected at most 60 of a-z, A-Z, 0-9, '-', '_' and "
-            "'.'."
+            f"{where} is {told(word)}, expected at most 60 of a-z, A-Z, 0-9, '-', '_' and '.'."
         )
     return word
 
@@ -141,7 +120,7 @@ def whole(low: int, high: int = 10**15) -> Read:
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             expected = f"expected a whole number, at least {low} and at most {high:,}"
-            raise InvalidStudy(f"{where} is {format_value(value)}, {expected}.")
+            raise InvalidStudy(f"{where} is {told(value)}, {expected}.")
         return value
 
     return read
@@ -150,9 +129,7 @@ def whole(low: int, high: int = 10**15) -> Read:
 def number(where: str, value: object) -> float:
     """Read a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
-        raise InvalidStudy(
-            f"{where} is {format_value(value)}, expected a number of at most {LARGEST:g}."
-        )
+        raise InvalidStudy(f"{where} is {told(value)}, expected a number of at most {LARGEST:g}.")
     return float(value)
 
 
@@ -161,7 +138,7 @@ def between(low: float, high: float, meaning: str) -> Read:
 
     def read(where: str, value: object) -> float:
         if not low < number(where, value) < high:
-            raise InvalidStudy(f"{where} is {format_value(value)}, expected {meaning}.")
+            raise InvalidStudy(f"{where} is {told(value)}, expected {meaning}.")
         return number(where, value)
 
     return read
@@ -170,7 +147,7 @@ def between(low: float, high: float, meaning: str) -> Read:
 def yes_or_no(where: str, value: object, more: str = "") -> bool:
     """Read true or false. `more` names, for the message, what else the field takes."""
     if not isinstance(value, bool):
-        raise InvalidStudy(f"{where} is {format_value(value)}, expected true or false{more}.")
+        raise InvalidStudy(f"{where} is {told(value)}, expected true or false{more}.")
     return value
 
 
@@ -182,9 +159,7 @@ def one_of(choices: Mapping[str, Any] | tuple[str, ...]) -> Read:
         if word not in choices:
             close = get_close_matches(word[:LONGEST_SHOWN], list(choices), n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise InvalidStudy(
-                f"{where} is {format_value(value)}.{hint} There are: {', '.join(choices)}."
-            )
+            raise InvalidStudy(f"{where} is {told(value)}.{hint} There are: {', '.join(choices)}.")
         return word
 
     return read
@@ -196,8 +171,7 @@ def several(read_one: Read) -> Read:
     def read(where: str, value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
             raise InvalidStudy(
-                f"{where} is {format_value(value)}, expected a list (of tables: write [[...]] "
-                "above each)."
+                f"{where} is {told(value)}, expected a list (of tables: write [[...]] above each)."
             )
         return tuple(read_one(f"{where}[{i}]", entry) for i, entry in enumerate(value))
 
@@ -216,6 +190,6 @@ def a_word_or_one_key(words: tuple[str, ...], keys: Mapping[str, Read]) -> Read:
         if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in keys:
             key, entry = next(iter(value.items()))
             return key, keys[key](f"{where}: {key}", entry)
-        raise InvalidStudy(f"{where} is {format_value(value)}, expected {can}.")
+        raise InvalidStudy(f"{where} is {told(value)}, expected {can}.")
 
     return read

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.base.digest import digest
-from surefoot.base.validation import LONGEST
+from surefoot.base.validation import LONGEST, told
 from surefoot.bounds import BOUNDS
 from surefoot.errors import InvalidSetting, InvalidStudy
 from surefoot.logs.methods import METHODS
@@ -32,7 +32,6 @@ from surefoot.studies.spec.fields import (
     between,
     entries,
     entry,
-    format_value,
     identifier,
     legend,
     number,
@@ -77,7 +76,7 @@ def _world(where: str, value: object) -> dict[str, Any]:
     """Read a family by name, and all its sizes."""
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         raise InvalidStudy(
-            f'{where} is {format_value(value)}, expected a table such as {{ name = "random", S = '
+            f'{where} is {told(value)}, expected a table such as {{ name = "random", S = '
             f"5, seed = 1 }}."
         )
     try:
@@ -123,9 +122,7 @@ def _replan(where: str, value: object) -> float:
     """Read when an agent replans: a share of the episodes so far."""
     share = number(where, value)
     if not 0.0 <= share <= 1.0:
-        raise InvalidStudy(
-            f"{where} is {format_value(value)}, expected a share from 0 to 1, such as 0.01."
-        )
+        raise InvalidStudy(f"{where} is {told(value)}, expected a share from 0 to 1, such as 0.01.")
     return share
 
 
