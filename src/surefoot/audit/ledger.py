@@ -151,7 +151,9 @@ class Ledger(PlanFile):
                 "This plan was not made by the agent of the ledger. Start a ledger for each agent."
             )
         if self.agent.returns is None and grounds.counts.return_weights.any():
-            grounds = grounds._replace(counts=_without_spread(grounds.counts))
+            without = grounds.counts.copy()
+            without.return_weights[:] = 0
+            grounds = grounds._replace(counts=without)
         before, counts = self._last.counts, grounds.counts
         if before is None:
             head = first_record(self.agent, counts, format_of(self.agent.problem))
@@ -305,15 +307,6 @@ def _none_of(counts: Counts) -> Counts:
         if array is not None:
             array[...] = 0
     return none
-
-
-def _without_spread(counts: Counts) -> Counts:
-    """Return counts for the ledger of an agent to which returns are no evidence: how they are
-    spread is left out.
-    """
-    kept = counts.copy()
-    kept.return_weights[:] = 0
-    return kept
 
 
 def _same(before: Counts, now: Counts) -> bool:

@@ -164,7 +164,8 @@ def guard_env(
             "here."
         )
     require_on_alarm(on_alarm)
-    identity = digest([guard.fingerprint, seed, _names(made), list(policies), known, watchdog])
+    names = ["" if made.spec is None else made.spec.id, type(made.unwrapped).__qualname__]
+    identity = digest([guard.fingerprint, seed, names, list(policies), known, watchdog])
     state = guard.begin(logged, known.get(BASELINE), identity)
     for name in list(policies)[1:]:
         state = guard.admit(state, name, known.get(name))
@@ -490,10 +491,6 @@ class RunFile:
         """Save if that was last done some time ago."""
         if time.perf_counter() - self._saved > SAVE_SECONDS:
             self.save(played)
-
-
-def _names(env: Env) -> list[str]:
-    return ["" if env.spec is None else env.spec.id, type(env.unwrapped).__qualname__]
 
 
 def _run(guard: Guard, played: Played, interrupted: bool, seconds: float) -> GuardedRun:

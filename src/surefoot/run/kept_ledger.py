@@ -27,19 +27,14 @@ def ledger_arrays(ledger: PlanFile | None, path: str | Path) -> dict[str, AnyArr
         return {}
     ledger.sync()
     plans, digest = ledger.place
+    # from the folder of the other file, so that both may be moved together
+    beside = os.path.relpath(ledger.path.resolve(), Path(path).resolve().parent)
     known = {
-        "plans_file": name_beside(ledger.path, path),
+        "plans_file": Path(beside).as_posix(),
         "plans_written": np.int64(plans),
         "plans_digest": digest,
     }
     return {name: np.asarray(value) for name, value in known.items()}
-
-
-def name_beside(ledger: Path, path: str | Path) -> str:
-    """Return how a ledger is found from the folder of the other file, so that both may be moved
-    together.
-    """
-    return Path(os.path.relpath(ledger.resolve(), Path(path).resolve().parent)).as_posix()
 
 
 def place_beside(path: str | Path, arrays: dict[str, AnyArray]) -> Path | None:

@@ -17,14 +17,14 @@ from surefoot.audit.premises import Contradiction
 from surefoot.audit.watchdog import Alarm
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.text import how_many
-from surefoot.base.validation import VIOLATION_TOLERANCE, FrozenRecord, freeze
+from surefoot.base.validation import VIOLATION_TOLERANCE, FrozenRecord
 from surefoot.errors import InvalidSetting
 from surefoot.evidence.counts import Counts
 from surefoot.model.units import Units
 from surefoot.run.setup import Measured, RunSetup
 
 
-@dataclass(frozen=True, init=False, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Curve(FrozenRecord):
     """One point per bin of consecutive episodes (at most about 2,000): exact means, minima and
     shares, not samples.
@@ -39,26 +39,11 @@ class Curve(FrozenRecord):
     sources: Ints  # (bins, 3) episodes per exit: baseline, mixture, optimistic
     by_h: Ints  # (bins, H+1) episodes per h
 
-    def __init__(
-        self,
-        episode: Ints,
-        episodes: Ints,
-        mean: Floats,
-        min: Floats,
-        below: Floats,
-        regret: Floats,
-        sources: Ints,
-        by_h: Ints,
-    ) -> None:
-        """Make a record of these fields; arrays become read-only."""
-        freeze(self, episode=episode, episodes=episodes, mean=mean, min=min)
-        freeze(self, below=below, regret=regret, sources=sources, by_h=by_h)
-
     def __len__(self) -> int:
         return len(self.episode)
 
 
-@dataclass(frozen=True, init=False, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trace(FrozenRecord):
     """What a plan made at each checkpoint would say: what the data of the episodes before it
     prove. (n,) each.
@@ -70,12 +55,6 @@ class Trace(FrozenRecord):
     rho: Floats
     h: Ints
     candidates: Floats  # (n, number of candidates) their lower values, boldest first
-
-    def __init__(
-        self, episode: Ints, lower: Floats, upper: Floats, rho: Floats, h: Ints, candidates: Floats
-    ) -> None:
-        """Make a record of these fields; arrays become read-only."""
-        freeze(self, episode=episode, lower=lower, upper=upper, rho=rho, h=h, candidates=candidates)
 
     def __len__(self) -> int:
         return len(self.episode)

@@ -23,7 +23,6 @@ from surefoot.logs.log_counts import LogCounts
 from surefoot.logs.methods.savings import Saving, savings
 from surefoot.model.count_lists import Entries
 from surefoot.model.listed import rows_of
-from surefoot.model.names import Names
 from surefoot.model.problem import Problem
 from surefoot.model.transitions import LARGEST_COUNT, none_yet
 
@@ -192,7 +191,11 @@ class Learnt(FrozenRecord):
             lines += self._against(missing.floor, missing.episodes)
         if self.binding:
             names = self.problem.names if book is None else book.names
-            pairs = [_named(pair, names) for pair in self.binding]
+            pairs = [
+                f"{names.pair(pair.state, pair.action)}"
+                f"{'' if pair.step_name is None else f', {pair.step_name}'}: {pair.visited}"
+                for pair in self.binding
+            ]
             lines.append(
                 f"These pairs keep the certificate low, the worst first: {'; '.join(pairs)}."
             )
@@ -252,12 +255,6 @@ class Learnt(FrozenRecord):
             f"Learnt({self.method}, lower={self.lower:.6g} ({word} at delta={self.delta:g}), "
             f"{self.problem})"
         )
-
-
-def _named(pair: Binding, names: Names) -> str:
-    """Write a pair with its names."""
-    step = "" if pair.step_name is None else f", {pair.step_name}"
-    return f"{names.pair(pair.state, pair.action)}{step}: {pair.visited}"
 
 
 def logged_value(problem: Problem, counts: Counts) -> float:

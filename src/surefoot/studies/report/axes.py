@@ -331,17 +331,13 @@ def axes_by_cell(
             continue
         if row not in named:
             named.add(row)
-            _name_row(axes, cell.label, flat=row_height < 1.0)
+            flat = row_height < 1.0
+            axes.set_ylabel("\n".join(in_lines(cell.label, 18 if flat else 30)), fontsize=SMALL)
+            if flat:  # the name is beside them, not along them
+                axes.yaxis.label.set(rotation=0, ha="right", va="center")
         thousands(axes.yaxis)
         used.append((axes, cell))
     return figure, used
-
-
-def _name_row(axes: "Axes", label: str, flat: bool) -> None:
-    """Name an agent at the left of its axes: beside flat axes, along others."""
-    axes.set_ylabel("\n".join(in_lines(label, 18 if flat else 30)), fontsize=SMALL)
-    if flat:
-        axes.yaxis.label.set(rotation=0, ha="right", va="center")
 
 
 def legend_of_all(figure: "Figure", handles: Sequence[Any], columns: int = 4) -> None:

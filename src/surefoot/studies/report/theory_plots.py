@@ -13,7 +13,6 @@ from surefoot.studies.analysis import theorem
 from surefoot.studies.analysis.stats import amount
 from surefoot.studies.analysis.theory import (
     SIZES,
-    Series,
     by_kappa,
     by_size,
     regret_at,
@@ -118,27 +117,20 @@ def plot_exponents(results: Results) -> "Figure | str":
             fitted = series.fit.factor * ends**series.fit.exponent
             axes.plot(ends, fitted, color=COLOURS[i], lw=1.2)
         exponents = (1.0, 2.0) if varied == "1/kappa" else (SIZES[varied],)
-        _draw_exponents(axes, some[0], exponents)
+        # lines through the first point: with the theorem's constants they would be far above
+        first, last = some[0].points[0], some[0].points[-1]
+        for exponent, style in zip(exponents, ("--", ":"), strict=False):
+            axes.plot(
+                [first.x, last.x],
+                [first.waited, first.waited * (last.x / first.x) ** exponent],
+                color=GREY,
+                ls=style,
+                lw=1.0,
+                label=f"Lemma finite: exponent {exponent:g}",
+            )
         axes.set_xlabel(varied)
         legend_below(axes, len(some))
     return figure
-
-
-def _draw_exponents(axes: "Axes", series: Series, exponents: Sequence[float]) -> None:
-    """Draw lines with the theorem's exponents through the first point: its constants would be
-    far above.
-    """
-    first, last = series.points[0], series.points[-1]
-    for exponent, style in zip(exponents, ("--", ":"), strict=False):
-        ends = first.waited, first.waited * (last.x / first.x) ** exponent
-        axes.plot(
-            [first.x, last.x],
-            ends,
-            color=GREY,
-            ls=style,
-            lw=1.0,
-            label=f"Lemma finite: exponent {exponent:g}",
-        )
 
 
 def _axes(results: Results, titles: Sequence[str], ylabel: str) -> tuple["Figure", "list[Axes]"]:
