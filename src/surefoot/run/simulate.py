@@ -13,7 +13,7 @@ from surefoot.errors import InvalidSetting
 from surefoot.evidence.counts import Counts
 from surefoot.run.loops import Loop, RunContext, loop_for, number_run
 from surefoot.run.run import Run, run_from, trace_of
-from surefoot.run.setup import RunSetup, Seed, check_checkpoints, check_seed, check_setup
+from surefoot.run.setup import Seed, check_checkpoints, check_seed, check_setup
 from surefoot.worlds.tabular_mdp import TabularMDP
 
 
