@@ -1,18 +1,19 @@
 """Forgeries, field by field: real ledgers in which something is changed, and which are chained
 again with good digests.
 
-Only what a record means can give such a forgery away. Each row of a table is one: the field, what
-is said instead, the ledger, the change, and words of the reason for which it must be refused. The
-control: the same ledgers as they were written are accepted. A second table has what is accepted,
-and why that is harmless. Each field is in one of them.
+Only what a record means can give such a forgery away. Each row of a table is one in each of its
+ledgers: the field, what is said instead, the ledgers, the change, and words of the reason for which
+it must be refused. The control: the same ledgers as they were written are accepted. A second table
+has what is accepted, and why that is harmless. Each field is in one of them.
 """
 
 import copy
+import functools
 import importlib.util
 import itertools
 import json
+import operator
 import tempfile
-from functools import cache
 from pathlib import Path
 
 import gymnasium
@@ -36,7 +37,7 @@ AGENTS, GUARDS = (
     module(HERE / "test_verifier.py"),
     module(HERE.parent / "guard" / "test_guard_ledger.py"),
 )
-hexed, chain = AGENTS.hexed, AGENTS.chain
+hexed, chain = float.hex, AGENTS.chain
 
 
 class Shop(gymnasium.Env):
@@ -109,7 +110,7 @@ def like_a_start(path, s1=2, differ=False, unknown=False):
     sf.simulate(world, agent, 2000, seed=1, ledger=path)
 
 
-@cache
+@functools.cache
 def honest(name):
     """The records of a ledger as it was written."""
     with tempfile.TemporaryDirectory() as folder:
@@ -143,39 +144,44 @@ def verdict_of(name, records):
     return (guard_verifier if name.startswith("guard ") else verifier).verify(chain(records))
 
 
-# ---- changes. A record is named by its number, or by a function that finds it
+# ---- changes. A record is named by its number, or by a function that finds it; several by a slice
 
 
-def place(records, at, way):
-    """What holds the last of these keys, in this record."""
-    inner = records[at(records) if callable(at) else at]
-    for key in way:
-        inner = inner[key]
-    return inner
+def places(records, at, way):
+    """What holds the last of these keys, in each of these records."""
+    at = at(records) if callable(at) else at
+    for record in records[at] if isinstance(at, slice) else [records[at]]:
+        yield functools.reduce(operator.getitem, way, record)
 
 
 def put(at, *way):
-    """Another value in one place."""
+    """Another value in one place, or what a function makes of the one that is there."""
     *way, last, value = way
 
     def change(records):
-        place(records, at, way)[last] = value
+        for inner in places(records, at, way):
+            inner[last] = value(inner[last]) if callable(value) else copy.deepcopy(value)
 
     return change
 
 
 def add(at, *way):
     """More, or less, in one place."""
-    *way, last, amount = way
+    *way, amount = way
 
-    def change(records):
-        inner = place(records, at, way)
-        known = inner[last]
-        inner[last] = (
-            known + amount if isinstance(known, int) else hexed(float.fromhex(known) + amount)
-        )
+    def plus(known):
+        return known + amount if isinstance(known, int) else hexed(float.fromhex(known) + amount)
 
-    return change
+    return put(at, *way, plus)
+
+
+def times(factor):
+    """Numbers, or lists of them, by a factor."""
+
+    def scaled(x):
+        return [scaled(y) for y in x] if isinstance(x, list) else hexed(factor * float.fromhex(x))
+
+    return scaled
 
 
 def everywhere(*changes):
@@ -188,17 +194,17 @@ def everywhere(*changes):
     return change
 
 
-def in_all_plans(field, value):
-    def change(records):
-        for record in records[1:-1]:
-            record[field] = value
-
-    return change
+def first_plan(records, **wanted):
+    """The number of the first plan record in which these fields have these values."""
+    for number, record in enumerate(records):
+        if record["kind"] == "plan" and all(record[key] == value for key, value in wanted.items()):
+            return number
+    raise AssertionError(f"no such plan: {wanted}")
 
 
 def where(**wanted):
     """The number of the first plan with these fields."""
-    return lambda records: AGENTS.first_plan(records, **wanted)
+    return lambda records: first_plan(records, **wanted)
 
 
 def with_some(field):
@@ -206,19 +212,144 @@ def with_some(field):
     return lambda records: next(i for i, record in enumerate(records) if i and record[field])
 
 
-MIXED, LAST, END = AGENTS.a_mixture, -2, -1
-FROZEN = {"h": 3, "rho": hexed(0.0), "source": "baseline", "safety": "trusted"}
+MIXED, LAST, END = where(source="mixture", safety="certified"), -2, -1
+TRUSTED, BASELINE = where(safety="trusted"), where(source="baseline")
+PLANS = slice(1, -1)
+ALL = hexed(0.2)  # of delta
 
 
-def delta_of_one(records):
-    """All of it: then nothing is promised."""
-    records[0]["delta"] = records[0]["spending"]["model"] = records[0]["spending"][
-        "delta_prime"
-    ] = hexed(1.0)
+def certificate(value, delta, fingerprint="00ff"):
+    """An earlier certificate, of which the ledger knew nothing."""
+    value, delta = hexed(value), hexed(delta)
+    return put(0, "certificate", {"value": value, "delta": delta, "fingerprint": fingerprint})
 
 
-def floor_everywhere(level):
-    return everywhere(put(0, "floor", hexed(level)), in_all_plans("floor", hexed(level)))
+def spending(model, *more):
+    """Another part of delta for the model, in all places that say it."""
+    parts = (put(0, "spending", key, model) for key in ("model", "delta_prime"))
+    return everywhere(*parts, *more)
+
+
+def no_later_plan(records):
+    """The first one is the only one."""
+    del records[2:-1]
+    records[-1]["plans"] = 1
+
+
+def bolder_with_its_policy(records):
+    """A larger rho, and the policy that it makes."""
+    plan = records[MIXED(records)]
+    rho = min(1.0, float.fromhex(plan["rho"]) + 1e-6)
+    h, A = plan["h"] - 1, records[0]["A"]
+    explorer = plan["explorer"][h]
+    bold = [np.eye(A)[x] if isinstance(x, int) else [float.fromhex(y) for y in x] for x in explorer]
+    safe = [[float.fromhex(y) for y in row] for row in records[0]["baseline"][h]]
+    mixed = (1 - rho) * np.array(safe) + rho * np.array(bold)
+    plan["rho"], plan["policy"][h] = hexed(rho), [[hexed(x) for x in row] for row in mixed]
+
+
+def bolder_than_certified(records):
+    plan = records[BASELINE(records)]
+    plan |= {"h": 0, "rho": hexed(1.0), "source": "optimistic", "safety": "certified"}
+    if plan["policy"]:
+        A = records[0]["A"]
+        plan["policy"] = [
+            [[hexed(x) for x in np.eye(A)[a]] for a in row] for row in plan["explorer"]
+        ]
+
+
+def all_of_the_last_plan_up(records):
+    plan = records[LAST]
+    plan["candidates"] = [hexed(float.fromhex(x) + 2e-11) for x in plan["candidates"]]
+    plan["lower"], plan["by_model"] = plan["candidates"][0], plan["candidates"][-1]
+
+
+def other_actions(explorer):
+    """The other one of two, everywhere."""
+    return [[1 - a for a in row] for row in explorer]
+
+
+def an_explorer_the_paper_does_not_know(records):
+    """On the baseline, so that only the explorer itself is wrong."""
+    plan = next(record for record in records[-2:0:-1] if record["source"] == "baseline")
+    plan["explorer"] = other_actions(plan["explorer"])
+    plan["candidates"] = [hexed(0.0)] * len(plan["candidates"])
+    plan["by_model"] = plan["lower"] = hexed(0.0)
+
+
+def a_field_under_another_name(records):
+    records[3]["frosty"] = records[3].pop("frozen")
+
+
+def a_return_counted_higher(records):
+    """From one node to the next."""
+    place, weight = next(change for change in records[2]["returns"] if change[0] < 64)
+    changes = dict(map(tuple, records[2]["returns"]))
+    changes[place] -= weight
+    changes[place + 1] = changes.get(place + 1, 0) + weight
+    records[2]["returns"] = [[k, n] for k, n in sorted(changes.items()) if n]
+
+
+def a_frozen_plan_called_certified(records):
+    """Of the baseline, too: it cannot break a relative floor."""
+    assert records[1]["safety"] == "certified"
+    records[1] |= {"h": 3, "rho": hexed(0.0), "source": "baseline", "frozen": True}
+    records[1] |= {"policy": records[0]["baseline"], "lower": records[1]["by_model"]}
+    no_later_plan(records)
+
+
+def episodes_that_nobody_planned(records):
+    """The first plan has counts, though the ledger is not warm."""
+    first, second = records[1:3]
+    for key in ("visits", "starts", "rewards", "between", "returns"):
+        first[key], second[key] = second[key], []
+    first["episodes"], first["baseline_returns"] = second["episodes"], second["baseline_returns"]
+    no_later_plan(records)
+
+
+def spread_too_low(missing):
+    """All first returns but so many are spread, at the lowest node: then the upper bound would be
+    too small. What is not spread would be, by the sum, as much as many can be.
+    """
+
+    def change(records):
+        total = sum(weight for _, weight in records[1]["returns"])
+        assert total == records[1]["baseline_returns"][0] * 2**20
+        records[1]["returns"] = [[0, total - missing * 2**20]]
+
+    return change
+
+
+def a_warm_ledger_that_does_not_flow(records):
+    """Of later episodes, one visit more at the last step, and one fewer at the first."""
+    last = next(record for record in records[2:-1] if len(record["visits"]) > 6)
+    fewer = next(entry for entry in last["visits"] if entry[0] == 0 and entry[3] > 1)
+    more = last["visits"][-1]
+    for entry, change in ((fewer, -1), (more, 1)):
+        next(played for played in last["played"] if played[:2] == entry[:2])[2] += change
+        entry[3] += change
+    del records[records.index(last) + 1 : -1]
+    records[-1]["plans"] = len(records) - 2
+
+
+def a_return_of_an_episode_that_the_baseline_did_not_play(records):
+    """The highest that there is."""
+    assert records[1]["source"] == "mixture" and records[2]["returns"] == []
+    records[2]["returns"] = [[64, 2**20]]
+    highest = sum(float.fromhex(records[0]["returns"][key]) for key in ("lowest", "span"))
+    for record in records[2:-1]:
+        n, total = record["baseline_returns"]
+        record["baseline_returns"] = [n + 1, total + round(2**20 * highest)]
+
+
+def later_returns_that_were_earned_before_the_first_plan(records):
+    """The highest there are, of as many episodes as the baseline played."""
+    played = next(i for i in range(2, len(records)) if records[i - 1]["source"] == "baseline")
+    (n, total), (n_now, total_now) = (
+        record["baseline_returns"] for record in records[played - 1 : played + 1]
+    )
+    for record in records[played:-1]:
+        record["baseline_returns"][1] += (n_now - n) * records[0]["H"] * 2**20 - (total_now - total)
 
 
 def another_action(records):
@@ -226,7 +357,7 @@ def another_action(records):
     number.
     """
     A, last = records[0]["A"], records[0]["H"] - 1
-    optimistic = AGENTS.first_plan(records, source="optimistic", h=0)
+    optimistic = first_plan(records, source="optimistic", h=0)
     plan = next(record for record in records[optimistic + 1 : -1] if record["visits"])
     for field in ("visits", "played"):
         moved = [
@@ -241,7 +372,7 @@ def another_last_action(records):
     any step.
     """
     A = records[0]["A"]
-    optimistic = AGENTS.first_plan(records, source="optimistic", h=0)
+    optimistic = first_plan(records, source="optimistic", h=0)
     plan = next(record for record in records[optimistic + 1 : -1] if record["visits"])
     before = records[records.index(plan) - 1]
     chosen = {s * A + a for step in before["explorer"] for s, a in enumerate(step)}
@@ -311,20 +442,22 @@ def visits_of_another_step(records):
     plan["visits"] = sorted([min(h, 1), pair, s, n] for h, pair, s, n in plan["visits"])
 
 
-def swapped(*fields):
-    """These records, or fields of the first one, change places."""
-
-    def change(records):
-        one, other = fields
-        records[0][one], records[0][other] = records[0][other], records[0][one]
-
-    return change
-
+# Ledgers for which one change is a forgery each; in a row, too, they are named so
+EVERY_KIND = (
+    "step | eps | nomix | step pooled | step mask | step next | step starts | step unknown"
+    " | step supports | eps supports mask pooled"
+)
+OF_THE_LAST_PLAN = (
+    "step | eps nostart | step paper | eps paper pooled | step unknown | step supports unknown"
+)
+RANGES = (
+    "step returns | step relative returns | eps relative returns | eps relative unknown returns"
+)
 
 FORGED = [
     # -- the first record
     ("ledger.kind", "a plan", "step", put(0, "kind", "plan"), "other fields"),
-    ("ledger.format", "one that is not there yet", "step", put(0, "format", 9), "format"),
+    ("ledger.format", "one that is not there yet", "step | eps", put(0, "format", 9), "format"),
     ("ledger.software", "nobody's", "step", put(0, "software", ""), "software"),
     (
         "ledger.agent",
@@ -340,15 +473,24 @@ FORGED = [
         put(0, "agent", "EpsMix"),
         "not as expected|longer|shorter",
     ),
+    ("ledger.agent", "one that mixes steps", "eps", put(0, "agent", "StepMix"), "not as expected"),
     ("ledger.H", "a step fewer", "step", put(0, "H", 2), "rewards|policy"),
     ("ledger.S", "a state more", "step", add(0, "S", 1), "not one entry|policy"),
     ("ledger.A", "an action fewer", "step", put(0, "A", 1), "not one entry|policy|probabilities"),
-    ("ledger.pooled", "counts of all steps", "step", put(0, "pooled", True), "stationary"),
-    ("ledger.pooled", "counts of each step", "step pooled", put(0, "pooled", False), "more events"),
+    ("ledger.A", "more than can be", "step", put(0, "A", 2**61), "too large"),
+    ("ledger.A", "as many as states", "step", everywhere(put(0, "S", 2), put(0, "A", 3)), "sizes"),
+    ("ledger.pooled", "counts of all steps", "step | eps", put(0, "pooled", True), "stationary"),
+    (
+        "ledger.pooled",
+        "counts of each step",
+        "step pooled | eps pooled | nomix pooled",
+        put(0, "pooled", False),
+        "more events",
+    ),
     (
         "ledger.stationary",
         "pooled though steps differ",
-        "step pooled",
+        "step pooled | eps pooled",
         put(0, "stationary", False),
         "stationary",
     ),
@@ -373,12 +515,29 @@ FORGED = [
         put(0, "rewards", 2, 4, hexed(0.1)),
         "not proved",
     ),
+    ("ledger.rewards", "less", "step | step paper", put(0, "rewards", times(0.9)), "proved|earned"),
+    ("ledger.rewards", "beyond 1", "step", put(0, "rewards", 0, 0, hexed(1.5)), "not in 0..1"),
+    ("ledger.rewards", "of a step more", "step", put(0, "rewards", lambda x: x + x[:1]), "nor H"),
     (
         "ledger.rewards_by_next",
         "above 1",
         "step next",
         put(0, "rewards_by_next", 0, 0, 0, hexed(1.5)),
         "not in 0..1",
+    ),
+    (
+        "ledger.rewards_by_next",
+        "below 0",
+        "step next",
+        put(0, "rewards_by_next", 0, 0, 0, hexed(-1.0)),
+        "not in 0..1",
+    ),
+    (
+        "ledger.rewards_by_next",
+        "less",
+        "step next",
+        put(0, "rewards_by_next", times(0.9)),
+        "not proved",
     ),
     (
         *("ledger.rewards_by_next", "some are unknown", "step next"),
@@ -392,6 +551,21 @@ FORGED = [
         "marked by 2",
         "step unknown",
         put(0, "unknown_rewards", 0, 0, 2),
+        "neither 0 nor 1",
+    ),
+    (
+        "ledger.unknown_rewards",
+        "one is known",
+        "step unknown",
+        put(0, "unknown_rewards", 0, 0, 0),
+        "of what is known",
+    ),
+    (
+        *("ledger.unknown_rewards", "fewer than none, for fewer events", "step | eps"),
+        everywhere(
+            put(0, "unknown_rewards", [[0, 0, 0, 0, 0, hexed(-10.0)]]),
+            add(0, "spending", "events", -10),
+        ),
         "neither 0 nor 1",
     ),
     (
@@ -409,9 +583,22 @@ FORGED = [
         "ascending",
     ),
     (
+        "ledger.support",
+        "where there was none",
+        "step",
+        put(0, "support", [[[0, 1]] * 6]),
+        "impossible",
+    ),
+    ("ledger.support", "none", "step mask", put(0, "support", None), "more events"),
+    (
+        *("ledger.support", "none, and the events of that", "step mask"),
+        everywhere(put(0, "support", None), put(0, "spending", "events", 18)),
+        "not proved",
+    ),
+    (
         "ledger.start",
         "elsewhere",
-        "step",
+        "step | step starts",
         put(0, "start", [hexed(x) for x in (0.0, 1.0, 0.0)]),
         "not proved|no episode starts",
     ),
@@ -504,31 +691,72 @@ FORGED = [
         "others than their declared probabilities",
     ),
     ("units.low", "above high", "losses", put(0, "units", "low", hexed(4.5)), "units"),
+    ("units.low", "0", "step relative units", put(0, "units", "low", hexed(0.0)), "user's zero"),
+    (
+        *("units.low", "below 0, to the user", "step relative units"),
+        everywhere(
+            add(0, "units", "low", -4.0),
+            add(0, "units", "high", -4.0),
+            put(0, "relative", "offset", hexed(3 * (0.1 - 4.0) / 4.1)),
+        ),
+        "user's zero",
+    ),
     ("units.high", "as low as low", "losses", put(0, "units", "high", hexed(-10.0)), "units"),
     ("ledger.units", "none", "losses", put(0, "units", None), "steps|low"),
     (
         "ledger.baseline",
         "another one",
-        "step",
+        "step | eps",
         put(0, "baseline", 1, 1, [hexed(0.5), hexed(0.5)]),
         "not",
     ),
-    ("ledger.floor", "below all returns", "step", floor_everywhere(-1.0), "no value of an episode"),
-    ("ledger.floor", "above all returns", "step", floor_everywhere(4.0), "no value of an episode"),
+    (
+        "ledger.baseline",
+        "a row that misses 1",
+        "step | eps",
+        add(0, "baseline", 0, 0, 0, -9e-10),
+        "not one of probabilities",
+    ),
+    (
+        "ledger.baseline",
+        "a row beyond 1",
+        "step | eps",
+        add(0, "baseline", 0, 0, 0, 1e-6),
+        "not one of probabilities",
+    ),
+    *(
+        ("ledger.floor", what, "step", put(slice(-1), "floor", hexed(x)), "no value of an episode")
+        for what, x in (("below all returns", -1.0), ("above all returns", 4.0))
+    ),
+    ("ledger.floor", "more", "step | eps | step paper", add(0, "floor", 0.5), "not that of"),
+    (
+        "ledger.floor",
+        "more, in all plans",
+        "step | eps | step paper",
+        add(slice(-1), "floor", 0.05),
+        "not the choice",
+    ),
     ("ledger.relative", "both floors", "step relative", put(0, "floor", hexed(1.0)), "or both"),
     (
         "relative.max_loss",
         "nothing",
-        "step relative",
+        "step relative | eps relative",
         put(0, "relative", "max_loss", hexed(0.0)),
         "max_loss",
     ),
     (
         "relative.max_loss",
         "a little less",
-        "step relative",
+        "step relative | eps relative | step relative returns",
         add(0, "relative", "max_loss", -1e-9),
         "floor: too low",
+    ),
+    (
+        "relative.max_loss",
+        "beside an amount",
+        "step below returns",
+        put(0, "relative", "max_loss", hexed(0.01)),
+        "an amount and a share",
     ),
     (
         "relative.offset",
@@ -537,6 +765,7 @@ FORGED = [
         put(0, "relative", "offset", hexed(0.0)),
         "zero",
     ),
+    ("relative.offset", "more", "step relative units", add(0, "relative", "offset", 0.1), "zero"),
     (
         "relative.below",
         "a gain",
@@ -547,11 +776,38 @@ FORGED = [
     (
         "relative.below",
         "a little less",
-        "step below returns",
+        "step below returns | eps below units",
         add(0, "relative", "below", -1e-9),
         "floor: too low",
     ),
-    ("ledger.delta", "all", "step", delta_of_one, "delta"),
+    (
+        "relative.below",
+        "beside a share",
+        "step relative",
+        put(0, "relative", "below", hexed(0.01)),
+        "an amount and a share",
+    ),
+    (
+        "ledger.delta",
+        "all",
+        "step | eps | nomix",
+        spending(hexed(1.0), put(0, "delta", hexed(1.0))),
+        "delta",
+    ),
+    (
+        "ledger.delta",
+        "half of it",
+        "step | eps | step paper | step unknown",
+        spending(times(0.5), put(0, "delta", times(0.5))),
+        "not proved",
+    ),
+    (
+        "ledger.delta",
+        "half of it, and the parts as they were",
+        "step | step paper",
+        put(0, "delta", times(0.5)),
+        "spending: model",
+    ),
     ("ledger.spending", "none", "step", put(0, "spending", None), "model"),
     (
         "spending.model",
@@ -560,6 +816,14 @@ FORGED = [
         add(0, "spending", "model", 1e-6),
         "spending: model",
     ),
+    (
+        "spending.model",
+        "more than its part, with delta_prime",
+        "step | step paper",
+        spending(times(1.5)),
+        "spending: model",
+    ),
+    ("spending.model", "all, beside returns", "step returns", spending(ALL), "spending: model"),
     (
         "spending.returns",
         "what nobody has",
@@ -577,12 +841,26 @@ FORGED = [
     (
         "spending.events",
         "one fewer",
-        "step supports unknown",
+        "step supports unknown | step | step pooled | eps nostart | step unknown | step paper",
         add(0, "spending", "events", -1),
         "more events",
     ),
     ("ledger.bounds", "none", "step", put(0, "bounds", None), "family"),
     ("bounds.family", "an unknown one", "step", put(0, "bounds", "family", "Hoeffding"), "bounds"),
+    (
+        "bounds.family",
+        "the paper's",
+        "step",
+        put(0, "bounds", {"family": "Bernstein", "scale": hexed(1.0)}),
+        "delta_prime",
+    ),
+    (
+        "bounds.family",
+        "KL",
+        "step paper",
+        put(0, "bounds", {"full_support": True, "family": "KL", "scale": hexed(1.0)}),
+        "delta_prime",
+    ),
     (
         "bounds.full_support",
         "neither",
@@ -591,9 +869,23 @@ FORGED = [
         "full_support",
     ),
     (
+        "bounds.full_support",
+        "in words",
+        "step",
+        put(0, "bounds", "full_support", "true"),
+        "full_support",
+    ),
+    (
+        "bounds.full_support",
+        "not all states follow: the balls are larger",
+        "step",
+        put(0, "bounds", "full_support", False),
+        "not proved",
+    ),
+    (
         "bounds.scale",
         "half, but certified",
-        "step",
+        "step | eps",
         put(0, "bounds", "scale", hexed(0.5)),
         "NOT CERTIFIED",
     ),
@@ -604,13 +896,27 @@ FORGED = [
         put(0, "bounds", "scale", hexed(1.0)),
         "NOT CERTIFIED",
     ),
+    (
+        *("bounds.scale", "one, and certified", "step scaled"),
+        everywhere(put(0, "bounds", "scale", hexed(1.0)), put(PLANS, "safety", "certified")),
+        "not proved",
+    ),
     ("ledger.returns", "no evidence", "step returns", put(0, "returns", None), "spending"),
     (
         "returns.share",
         "of another size",
-        "step returns",
+        "step returns | eps returns",
         add(0, "returns", "share", 1e-9),
         "spending",
+    ),
+    (
+        *("returns.share", "none", "eps returns"),
+        spending(
+            ALL,
+            put(0, "returns", "share", hexed(0.0)),
+            put(0, "spending", "returns", hexed(0.0)),
+        ),
+        "no share of delta",
     ),
     (
         "returns.lowest",
@@ -620,9 +926,14 @@ FORGED = [
         "too narrow",
     ),
     (
+        *("returns.lowest", "above what can be, up to the same", "step returns"),
+        everywhere(add(0, "returns", "lowest", 0.01), add(0, "returns", "span", -0.01)),
+        "too narrow",
+    ),
+    (
         "returns.span",
         "less than can be",
-        "step returns",
+        RANGES,
         add(0, "returns", "span", -1e-3),
         "too narrow",
     ),
@@ -634,28 +945,79 @@ FORGED = [
         "rounding",
     ),
     (
-        *("certificate.value", "more than all returns", "step"),
-        put(0, "certificate", {"value": hexed(3.5), "delta": hexed(0.1), "fingerprint": "00ff"}),
-        "certificate",
+        "returns.rounding",
+        "none",
+        "step relative returns",
+        put(0, "returns", "rounding", hexed(0.0)),
+        "rounding",
+    ),
+    ("certificate.value", "more than all returns", "step", certificate(3.5, 0.1), "certificate"),
+    (
+        "certificate.value",
+        "in words",
+        "step certificate",
+        put(0, "certificate", "value", "5/2"),
+        "5/2",
     ),
     (
-        *("certificate.delta", "all that is left", "step"),
-        put(0, "certificate", {"value": hexed(2.5), "delta": hexed(0.8), "fingerprint": "00ff"}),
-        "certificate",
+        "certificate.value",
+        "less than was proved",
+        "step certificate | eps certificate",
+        add(0, "certificate", "value", -1e-3),
+        "not proved",
     ),
-    (
-        *("certificate.fingerprint", "none", "step"),
-        put(0, "certificate", {"value": hexed(2.5), "delta": hexed(0.1), "fingerprint": ""}),
-        "certificate",
-    ),
+    ("certificate.delta", "all that is left", "step", certificate(2.5, 0.8), "certificate"),
+    ("certificate.delta", "that gives some back", "step", certificate(1.0, -0.1), "certificate"),
+    ("certificate.fingerprint", "none", "step", certificate(2.5, 0.1, ""), "certificate"),
     ("ledger.certificate", "a number", "step", put(0, "certificate", hexed(2.5)), "not a record"),
-    ("ledger.warm", "though it began with nothing", "step", put(0, "warm", True), "warm"),
-    ("ledger.warm", "though it did not", "warm step", put(0, "warm", False), "warm"),
-    ("ledger.logged", "a log, of none", "step", put(0, "logged", True), "logged"),
+    (
+        "ledger.certificate",
+        "none",
+        "step certificate | eps certificate",
+        put(0, "certificate", None),
+        "not proved",
+    ),
+    (
+        "ledger.warm",
+        "though it began with nothing",
+        "step | step returns | eps returns",
+        put(0, "warm", True),
+        "warm",
+    ),
+    (
+        "ledger.warm",
+        "though it did not",
+        "warm step | warm step returns | warm eps returns",
+        put(0, "warm", False),
+        "warm",
+    ),
+    (
+        "ledger.warm",
+        "not, and the first plan has counts",
+        "step",
+        episodes_that_nobody_planned,
+        "not as often",
+    ),
+    (
+        "ledger.logged",
+        "a log, of none",
+        "step | step paper | eps",
+        put(0, "logged", True),
+        "logged",
+    ),
+    ("ledger.logged", "no flag", "step", put(0, "logged", "perhaps"), "found"),
     # -- a plan
     ("plan.kind", "the end", "step", put(3, "kind", "end"), "other fields"),
-    ("plan.number", "another one", "step", add(3, "number", 1), "number"),
-    ("plan.episodes", "one more", "step", add(LAST, "episodes", 1), "episodes"),
+    ("plan.kind", "with a field more", "step", put(3, "extra", None), "other fields"),
+    ("plan.number", "another one", "step | eps | nomix", add(3, "number", 1), "number"),
+    ("plan.number", "one left out", "step", lambda records: records.pop(4), "not the next plan"),
+    (
+        "plan.episodes",
+        "one more",
+        "step | eps unknown nostart pooled",
+        add(LAST, "episodes", 1),
+        "episodes",
+    ),
     ("plan.visits", "an action that was not played", "step", another_action, "never plays"),
     (
         "plan.visits",
@@ -672,6 +1034,34 @@ FORGED = [
         "not as often as next states",
     ),
     (
+        "plan.visits",
+        "one more",
+        "step | step pooled",
+        add(with_some("visits"), "visits", 0, 3, 1),
+        "not as often as next states",
+    ),
+    (
+        "plan.visits",
+        "fewer than none",
+        "step",
+        put(with_some("visits"), "visits", 0, 3, lambda n: -n),
+        "found -",
+    ),
+    (
+        "plan.visits",
+        "a half",
+        "step",
+        put(with_some("visits"), "visits", 0, 3, hexed(1.5)),
+        "not whole numbers",
+    ),
+    (
+        "plan.visits",
+        "once more at the end, once less at the start",
+        "warm step | warm eps returns",
+        a_warm_ledger_that_does_not_flow,
+        "flow",
+    ),
+    (
         "plan.played",
         "an action that was not played",
         "step pooled",
@@ -683,50 +1073,62 @@ FORGED = [
         "plan.played",
         "never",
         "step pooled",
-        in_all_plans("played", []),
+        put(PLANS, "played", []),
         "not as often as next states",
     ),
     (
         "plan.rewards",
         "of what is known",
-        "step",
+        "step | eps",
         put(LAST, "rewards", [[0, 0, 5]]),
         "of what is known",
     ),
     (
         "plan.rewards",
         "more than 1 each",
-        "step unknown",
-        add(LAST, "rewards", 0, 2, 2**50),
+        "step unknown | eps unknown nostart pooled | step supports unknown",
+        add(with_some("rewards"), "rewards", 0, 2, 2**40),
         "more than 1",
     ),
     (
         "plan.rewards",
         "none",
         "step unknown",
-        in_all_plans("rewards", []),
+        put(PLANS, "rewards", []),
         "not proved|between|earned",
     ),
     (
         "plan.between",
         "more than x (1 - x)",
-        "step unknown",
-        add(LAST, "between", 0, 2, 2**50),
+        "step unknown | step supports unknown | eps supports unknown nostart pooled",
+        add(with_some("between"), "between", 0, 2, 2**20),
         "add up to",
     ),
-    ("plan.starts", "one more", "step", add(LAST, "starts", 0, 1, 1), "flow"),
+    (
+        "plan.between",
+        "nothing: then less is proved",
+        "eps supports unknown nostart pooled | step supports unknown",
+        put(PLANS, "between", []),
+        "not proved",
+    ),
+    ("plan.starts", "one more", "step | eps nostart", add(LAST, "starts", 0, 1, 1), "flow"),
+    (
+        *("plan.starts", "before the first plan", "eps nostart"),
+        everywhere(put(1, "starts", [[0, 1000]]), no_later_plan),
+        "warm",
+    ),
     ("plan.starts", "elsewhere", "step", put(LAST, "starts", 0, 0, 2), "no episode starts"),
     (
         "plan.baseline_returns",
         "a hair less",
-        "step returns",
+        "step returns | eps returns",
         add(2, "baseline_returns", 1, -1),
         "earned",
     ),
     (
         "plan.baseline_returns",
         "a hair more",
-        "step returns",
+        "step returns | eps returns",
         add(2, "baseline_returns", 1, 1),
         "earned",
     ),
@@ -752,19 +1154,123 @@ FORGED = [
         "other episodes",
     ),
     (
+        *("plan.baseline_returns", "many more", "step returns | eps returns"),
+        everywhere(
+            add(LAST, "baseline_returns", 0, 10**6),
+            add(LAST, "baseline_returns", 1, 2 * 10**6 * 2**20),
+        ),
+        "other episodes",
+    ),
+    (
+        "plan.baseline_returns",
+        "none any more",
+        "step returns",
+        put(LAST, "baseline_returns", [0, 0]),
+        "other episodes",
+    ),
+    (
+        "plan.baseline_returns",
+        "of an episode of the explorer",
+        "step returns",
+        add(LAST, "baseline_returns", 0, 1),
+        "other episodes",
+    ),
+    (
+        "plan.baseline_returns",
+        "the highest, of an episode that the baseline did not play",
+        "warm step returns",
+        a_return_of_an_episode_that_the_baseline_did_not_play,
+        "other episodes",
+    ),
+    (
+        "plan.baseline_returns",
+        "more, of episodes before the first plan",
+        "warm step",
+        later_returns_that_were_earned_before_the_first_plan,
+        "earned",
+    ),
+    (
+        *("plan.baseline_returns", "a losing episode left out", "eps returns"),
+        everywhere(add(2, "baseline_returns", 0, -1), add(2, "returns", 0, 1, -(2**20))),
+        "returns: found -",
+    ),
+    (
         "plan.returns",
         "at the highest node",
         "step returns",
         put(2, "returns", [[64, 2**20]]),
         "not all|sum says",
     ),
+    (
+        "plan.returns",
+        "a node higher",
+        "step returns | eps returns | eps relative returns",
+        a_return_counted_higher,
+        "sum says",
+    ),
+    (
+        "plan.returns",
+        "too low, of those before the first plan",
+        "warm eps relative returns",
+        spread_too_low(0),
+        "sum says",
+    ),
+    (
+        "plan.returns",
+        "too low, of all but one before the first plan",
+        "warm eps relative returns",
+        spread_too_low(1),
+        "sum says",
+    ),
+    (
+        "plan.returns",
+        "one more",
+        "step returns | eps returns",
+        add(2, "returns", 0, 1, 2**20),
+        "more than there were",
+    ),
+    (
+        "plan.returns",
+        "a part",
+        "step returns | eps returns",
+        add(2, "returns", 0, 1, 1),
+        "whole episodes",
+    ),
+    (
+        "plan.returns",
+        "outside",
+        "step returns | step relative returns",
+        put(2, "returns", lambda known: [*known, [65, 1]]),
+        "outside their range",
+    ),
+    (
+        "plan.returns",
+        "without a share of delta",
+        "step",
+        put(2, "returns", [[3, 2**20]]),
+        "or none",
+    ),
     ("plan.explorer", "an action more", "eps", put(MIXED, "explorer", 0, 0, 2), "probabilities"),
     (
         "plan.explorer",
         "not the paper's",
-        "step paper",
+        "step paper | step",
         put(LAST, "explorer", [[0] * 3] * 3),
         "policy|optimistic",
+    ),
+    (
+        "plan.explorer",
+        "the other actions",
+        "step | step paper",
+        put(LAST, "explorer", other_actions),
+        "not the mixture",
+    ),
+    (
+        "plan.explorer",
+        "not the paper's, beside the baseline",
+        "step paper | eps paper pooled",
+        an_explorer_the_paper_does_not_know,
+        "not the paper's optimistic",
     ),
     ("plan.candidates", "one fewer", "step", put(LAST, "candidates", []), "longer|shorter|range"),
     (
@@ -774,8 +1280,36 @@ FORGED = [
         add(1, "candidates", 0, 2.0),
         "not the choice|not proved",
     ),
-    ("plan.by_model", "more", "step", add(LAST, "by_model", 1e-9), "not proved"),
-    ("plan.by_returns", "more", "step returns", add(LAST, "by_returns", 1e-3), "by_returns"),
+    (
+        *("plan.candidates", "the boldest, a hair more", EVERY_KIND),
+        add(PLANS, "candidates", 0, 2e-11),
+        "not proved",
+    ),
+    (
+        *("plan.candidates", "all of the last plan", OF_THE_LAST_PLAN),
+        all_of_the_last_plan_up,
+        "not proved",
+    ),
+    (
+        *("plan.candidates", "by word", "step"),
+        everywhere(put(TRUSTED, "candidates", -1, hexed(2.5)), put(TRUSTED, "lower", hexed(2.5))),
+        "not proved",
+    ),
+    ("plan.candidates", "no number", "step", put(2, "candidates", 0, "nan"), "found 'nan'"),
+    (
+        "plan.by_model",
+        "more",
+        "step | step returns | eps | nomix",
+        add(LAST, "by_model", 2e-11),
+        "not proved",
+    ),
+    (
+        "plan.by_returns",
+        "more",
+        "step returns | eps returns | eps paper returns",
+        add(LAST, "by_returns", 1e-4),
+        "by_returns",
+    ),
     ("plan.by_returns", "of none", "step", put(LAST, "by_returns", hexed(0.1)), "by_returns"),
     ("plan.floor", "lower", "step", add(LAST, "floor", -1e-9), "floor"),
     (
@@ -785,11 +1319,40 @@ FORGED = [
         add(LAST, "floor", -1e-9),
         "floor: too low",
     ),
-    ("plan.upper", "lower", "step relative", add(LAST, "upper", -1e-9), "upper: too low"),
-    ("plan.upper", "where none is needed", "step", put(LAST, "upper", hexed(3.0)), "upper"),
+    (
+        "plan.upper",
+        "lower",
+        "step relative | eps relative | step relative returns | step paper relative pooled",
+        add(MIXED, "upper", -1e-9),
+        "upper: too low",
+    ),
+    ("plan.upper", "where none is needed", "step | eps", put(LAST, "upper", hexed(3.0)), "upper"),
     ("plan.h", "a bolder one", "step", add(MIXED, "h", -1), "policy|choice"),
+    ("plan.h", "the boldest", "step | eps", bolder_than_certified, "not the choice"),
     ("plan.h", "none", "step", put(LAST, "h", None), "choice|policy|supported"),
-    ("plan.rho", "more", "eps", add(MIXED, "rho", 1e-9), "not proved"),
+    (
+        "plan.rho",
+        "more",
+        "eps | eps pooled | eps paper pooled | eps relative | eps returns",
+        add(MIXED, "rho", 1e-9),
+        "not proved",
+    ),
+    (
+        "plan.rho",
+        "more, and the policy that it makes",
+        "step | step relative | step paper",
+        bolder_with_its_policy,
+        "not proved",
+    ),
+    (
+        "plan.rho",
+        "of who does not mix",
+        "nomix",
+        put(where(safety="certified"), "rho", hexed(0.5)),
+        "not the mixture",
+    ),
+    ("plan.rho", "written otherwise", "step", put(2, "rho", "0x0p0"), "canonical"),
+    ("plan.rho", "a flag", "step", put(where(source="optimistic"), "rho", True), "found True"),
     ("plan.source", "the baseline", "step", put(MIXED, "source", "baseline"), "source"),
     (
         "plan.safety",
@@ -801,19 +1364,28 @@ FORGED = [
     (
         "plan.safety",
         "certified, of trust",
-        "step",
-        put(where(safety="trusted"), "safety", "certified"),
+        "step | eps | nomix | step paper",
+        put(TRUSTED, "safety", "certified"),
         "not proved",
     ),
-    ("plan.safety", "another word", "step", put(LAST, "safety", "sure"), "safety"),
-    ("plan.lower", "more", "step", add(LAST, "lower", 1e-9), "lower"),
+    ("plan.safety", "another word", "step | eps | nomix", put(LAST, "safety", "sure"), "safety"),
+    ("plan.lower", "more", "step | eps | nomix", add(LAST, "lower", 2e-11), "lower"),
+    ("plan.lower", "without bound", "step", put(2, "lower", "-inf"), "found '-inf'"),
     (
         "plan.policy",
         "another one",
-        "nomix",
+        "nomix | step | step paper",
         put(LAST, "policy", 0, 0, [hexed(0.5), hexed(0.5)]),
         "mixture",
     ),
+    (
+        "plan.policy",
+        "of another step",
+        "step | nomix",
+        put(MIXED, "policy", lambda steps: steps[::-1]),
+        "not the mixture",
+    ),
+    ("plan.policy", "none", "step | nomix", put(PLANS, "policy", []), "other sizes"),
     (
         "plan.policy",
         "one, of a coin",
@@ -824,14 +1396,24 @@ FORGED = [
     (
         "plan.frozen",
         "for one plan only",
-        "step",
-        put(where(source="baseline"), "frozen", True),
+        "step | eps",
+        put(BASELINE, "frozen", True),
         "thaws",
     ),
+    (
+        "plan.frozen",
+        "for ever, and certified",
+        "step relative",
+        a_frozen_plan_called_certified,
+        "nothing is certified",
+    ),
+    ("plan.frozen", "not said", "step", lambda records: records[3].pop("frozen"), "other fields"),
+    ("plan.frozen", "in another word", "step", a_field_under_another_name, "other fields"),
     # -- the last record
     ("end.kind", "a plan", "step", put(END, "kind", "plan"), "other fields"),
-    ("end.plans", "one fewer", "step", add(END, "plans", -1), "plans"),
-    ("end.episodes", "fewer than were counted", "step", put(END, "episodes", 1), "episodes"),
+    ("end.plans", "one fewer", "step | eps | nomix", add(END, "plans", -1), "plans"),
+    ("end.plans", "one more", "step", add(END, "plans", 1), "plans"),
+    ("end.episodes", "fewer than were counted", "step | eps", put(END, "episodes", 1), "episodes"),
     # -- of a guard: the first record
     ("guard.kind", "a plan", "guard absolute", put(0, "kind", "plan"), "other fields"),
     ("guard.format", "of comparisons", "guard absolute", put(0, "format", 2), "format"),
@@ -987,7 +1569,7 @@ FORGED = [
         "guard plan.settled",
         "to nothing",
         "guard absolute",
-        in_all_plans("settled", []),
+        put(PLANS, "settled", []),
         "not proved",
     ),
     ("guard plan.alarm", "another one", "guard absolute", two_alarms, "another one"),
@@ -1173,6 +1755,15 @@ ACCEPTED = [
         "",
     ),
     ("plan.lower", "less", "step", put(LAST, "lower", hexed(-3.0)), WEAKER, ""),
+    (
+        *("plan.by_model", "less, in all that the baseline is worth", "step"),
+        everywhere(
+            add(BASELINE, "candidates", -1, -1e-9),
+            add(BASELINE, "by_model", -1e-9),
+            add(BASELINE, "lower", -1e-9),
+        ),
+        *(WEAKER, ""),
+    ),
     ("plan.rho", "less", "eps", add(MIXED, "rho", -1e-3), WEAKER, ""),
     (
         "end.episodes",
@@ -1183,6 +1774,9 @@ ACCEPTED = [
         "",
     ),
 ]
+
+
+FORGERIES = [(*row[:2], name, *row[3:]) for row in FORGED for name in row[2].split(" | ")]
 
 
 def named(row):
@@ -1197,7 +1791,7 @@ def forged(name, change):
     return verdict_of(name, records)
 
 
-@pytest.mark.parametrize("row", FORGED, ids=named)
+@pytest.mark.parametrize("row", FORGERIES, ids=named)
 def test_what_is_not_proved_is_refused(row):
     _, _, name, change, reasons = row
     verdict = forged(name, change)
@@ -1207,7 +1801,7 @@ def test_what_is_not_proved_is_refused(row):
     assert "digest" not in found  # it was what is meant that was found
 
 
-@pytest.mark.parametrize("name", sorted({row[2] for row in FORGED}))
+@pytest.mark.parametrize("name", sorted({row[2] for row in FORGERIES}))
 def test_the_same_ledgers_as_they_were_written_are_accepted(name):
     verdict = verdict_of(name, honest(name))
     assert not verdict.refusals and verdict.closed
