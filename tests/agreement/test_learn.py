@@ -274,56 +274,6 @@ def saved_episodes(path, H):
         return int(file["totals"][0])
 
 
-@pytest.mark.parametrize("name", sorted(EVERYWHERE))
-@pytest.mark.parametrize("happens", [power_cut, ctrl_c_twice])
-def test_what_was_torn_and_resumed_equals_what_was_not(name, happens, tmp_path, assert_same_run):
-    env, _, agent = EVERYWHERE[name]()
-    # not the agent's own
-    settings = {"episodes": 60, "seed": 3, "floor": {"trap": 0.65, "lake": 0.4}.get(name, 1.1)}
-    whole = sf.learn(env, agent, **settings)
-    path = tmp_path / "run.npz"
-    with pytest.raises((PowerCut, KeyboardInterrupt)):
-        sf.learn(Trip(env, 25, happens), agent, save=path, **settings)
-    assert saved_episodes(path, agent.problem.H) == 25
-    with pytest.raises((PowerCut, KeyboardInterrupt)):
-        sf.learn(Trip(env, 12, happens), agent, save=path, resume=True, **settings)
-    assert saved_episodes(path, agent.problem.H) == 37
-    assert_same_run(sf.learn(env, agent, save=path, resume=True, **settings), whole)
-    # nothing left to do
-    assert_same_run(sf.learn(env, agent, save=path, resume=True, **settings), whole)
-    with pytest.raises(AssertionError):  # control: the comparison can tell two runs apart
-        assert_same_run(sf.learn(env, agent, **{**settings, "seed": 4}), replace(whole, seed=4))
-
-
-def test_violations_are_resumed_too(tmp_path, assert_same_run):
-    """The optimistic policy has some, before the interruption and after it."""
-    env, world, _ = trap()
-    agent = sf.BPIUCBVI(world.problem, bounds=sf.Bernstein(1e-3))
-    path = tmp_path / "run.npz"
-    whole = sf.learn(env, agent, 60, seed=0, floor=0.6)
-    with pytest.raises(PowerCut):
-        sf.learn(Trip(env, 15, power_cut), agent, 60, seed=0, floor=0.6, save=path)
-    with np.load(path) as file:
-        assert 0 < file["totals"][1] < whole.violations < 60
-    assert_same_run(sf.learn(env, agent, 60, seed=0, floor=0.6, save=path, resume=True), whole)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals")
-@pytest.mark.parametrize("name", sorted(EVERYWHERE))
-def test_ctrl_c_finishes_the_episode_and_can_be_resumed(name, tmp_path, assert_same_run):
-    env, _, agent = EVERYWHERE[name]()
-    whole = sf.learn(env, agent, 60, seed=3)
-    path = tmp_path / "run.npz"
-    before = signal.getsignal(signal.SIGINT)
-    part = sf.learn(Trip(env, 25, ctrl_c), agent, 60, seed=3, save=path)
-    assert signal.getsignal(signal.SIGINT) is before
-    assert (part.interrupted, part.episodes) == (True, 26)
-    assert sum(part.sources.values()) == part.curve.episodes.sum() == 26
-    assert part.counts.episodes == 26
-    assert saved_episodes(path, agent.problem.H) == 26
-    assert_same_run(sf.learn(env, agent, 60, seed=3, save=path, resume=True), whole)
-
-
 @pytest.mark.parametrize("after", [False, True])
 def test_ctrl_c_while_an_episode_is_entered_tears_nothing(
     after, tmp_path, monkeypatch, assert_same_run
@@ -365,28 +315,6 @@ def test_it_is_saved_now_and_then(tmp_path, monkeypatch):
     monkeypatch.setattr(saved_state, "SAVE_SECONDS", 0.0)
     sf.learn(Trip(env, 10, look), agent, 20, seed=3, save=path)
     assert seen == [0, 10]
-
-
-def test_an_agent_of_ones_own_resumes_too(tmp_path, assert_same_run):
-    """It has no repr of its own: Python's holds an address, which is another one in the next
-    process.
-    """
-    env, world, _ = walk()
-
-    class Fickle:
-        problem, floor, pooled, promise = world.problem, None, False, "no floor promised"
-
-        def plan(self, counts):
-            a = int(counts.n_sas.sum()) % 2
-            policy = np.broadcast_to(np.eye(2)[a], (5, 4, 2))
-            return sf.Plan(policy, "optimistic", 0, 1.0, 0.0, 5.0, [0.0], "no floor")
-
-    whole = sf.learn(env, Fickle(), 20, seed=0)
-    path = tmp_path / "run.npz"
-    first, second = Fickle(), Fickle()
-    with pytest.raises(PowerCut):
-        sf.learn(Trip(env, 7, power_cut), first, 20, seed=0, save=path)
-    assert_same_run(sf.learn(env, second, 20, seed=0, save=path, resume=True), whole)
 
 
 # ---- files
@@ -437,34 +365,6 @@ def test_a_file_of_another_run_is_refused(change, tmp_path):
 
 
 # ---- a run goes on
-
-
-@pytest.mark.parametrize("name", sorted(EVERYWHERE))
-def test_a_finished_run_goes_on_to_the_bytes_of_a_longer_one(name, tmp_path, assert_same_run):
-    """File and ledger, too, and whoever forgets the ledger has it continued all the same."""
-    env, _, agent = EVERYWHERE[name](bounds=sf.KL())
-    for folder in ("whole", "parts"):
-        (tmp_path / folder).mkdir()
-    files = {
-        folder: {"save": tmp_path / folder / "run.npz", "ledger": tmp_path / folder / "run.ledger"}
-        for folder in ("whole", "parts")
-    }
-    whole = sf.learn(env, agent, 60, seed=3, **files["whole"])
-    first = sf.learn(env, agent, 25, seed=3, **files["parts"])
-    assert first.episodes == 25
-    assert sf.check_ledger(files["parts"]["ledger"]).closed
-    sf.learn(env, agent, 25, seed=3, resume=True, **files["parts"])  # nothing to do
-    sf.learn(env, agent, 41, seed=3, resume=True, save=files["parts"]["save"])
-    assert_same_run(sf.learn(env, agent, 60, seed=3, resume=True, **files["parts"]), whole)
-    for kind in ("save", "ledger"):
-        assert files["parts"][kind].read_bytes() == files["whole"][kind].read_bytes()
-    verdict = sf.check_ledger(files["parts"]["ledger"])
-    assert verdict.closed and not verdict.refusals
-    # Control: another seed has other bytes.
-    other = {kind: path.with_name(f"other-{path.name}") for kind, path in files["whole"].items()}
-    sf.learn(env, agent, 60, seed=4, **other)
-    for kind in ("save", "ledger"):
-        assert other[kind].read_bytes() != files["whole"][kind].read_bytes()
 
 
 def test_a_run_that_goes_on_has_the_curve_of_a_longer_one(tmp_path, monkeypatch, assert_same_run):
@@ -744,8 +644,9 @@ def drive(learner, env, episodes):
     for _ in range(episodes):
         learner.begin()
         s, _ = env.reset(seed=episode_seed(learner.seed, learner.episodes))
-        if learner.agent.problem.s1 == env.observation_space.n + 1:
-            learner.act(learner.agent.problem.s1)
+        problem = learner.agent.problem
+        if problem.one_start and problem.s1 == env.observation_space.n + 1:
+            learner.act(problem.s1)
             learner.observe(s - first)
         ended = False
         while not (ended or learner.step == learner.agent.problem.H):
@@ -766,52 +667,6 @@ def test_the_shell_and_learn_play_the_same(name):
     other = sf.Learner(agent, seed=4, absorbing_state=rest)
     drive(other, env, 40)
     assert other.counts != learner.counts  # control: another seed, another history
-
-
-@pytest.mark.parametrize("name", sorted(EVERYWHERE))
-def test_a_learner_that_goes_on_acts_as_if_it_had_never_stopped(name, tmp_path):
-    """From saved counts and the number of episodes alone."""
-    env, _, agent = EVERYWHERE[name]()
-    rest = env.observation_space.n if name != "trap" else None
-    whole = sf.Learner(agent, seed=3, absorbing_state=rest)
-    drive(whole, env, 40)
-    first = sf.Learner(agent, seed=3, absorbing_state=rest)
-    drive(first, env, 15)
-    first.counts.save(tmp_path / "counts.npz")
-    second = sf.Learner(
-        agent,
-        seed=3,
-        counts=sf.Counts.load(tmp_path / "counts.npz"),
-        episodes=15,
-        absorbing_state=rest,
-    )
-    drive(second, env, 25)
-    assert second.counts == whole.counts
-    assert second.episodes == whole.episodes == 40
-    counted = sf.Learner(
-        agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), absorbing_state=rest
-    )
-    drive(counted, env, 25)
-    assert counted.counts == whole.counts  # the counts say how many episodes they hold
-    wrong = sf.Learner(
-        agent,
-        seed=3,
-        counts=sf.Counts.load(tmp_path / "counts.npz"),
-        episodes=0,
-        absorbing_state=rest,
-    )
-    # control: the number matters
-    with pytest.raises(sf.InvalidCounts, match=r"Episodes 0 to 0 .* already"):
-        wrong.begin()
-    other = sf.Learner(
-        agent,
-        seed=3,
-        counts=sf.Counts.load(tmp_path / "counts.npz"),
-        episodes=100,
-        absorbing_state=rest,
-    )
-    drive(other, env, 25)
-    assert other.counts != whole.counts
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ stopping, saving or going on from another basis changes nothing that matters.
 import functools
 from itertools import product
 
-import gymnasium
 import numpy as np
 import pytest
 
@@ -350,73 +349,16 @@ def test_a_basis_that_does_not_fit_is_no_harm(name, foreign, learnt):
     assert np.abs(plan.policy - agent.baseline).max() > 0.01
 
 
-# ---- a shell that is interrupted
-
-
-def continue_plan(learner, world, episodes):
-    """Play in the world; episode k of the world draws from k alone, so what differs is the
-    learner's doing.
-    """
-    out = []
+def go_on(learner, world, episodes):
+    """Play in the world."""
+    rng = np.random.default_rng(7)
     for _ in range(episodes):
-        rng = np.random.default_rng([7, learner.episodes])
-        plan = learner.begin()
+        learner.begin()
         s = world.s1
         for h in range(world.H):
-            a = learner.act(s)
-            s = int(rng.choice(world.S, p=world.P[h, s, a]))
+            s = int(rng.choice(world.S, p=world.P[h, s, learner.act(s)]))
             learner.observe(s)
-        episode = learner.end()
-        out.append(
-            (
-                episode.states.tobytes(),
-                episode.actions.tobytes(),
-                episode.baseline,
-                episode.entry,
-                plan.lower,
-            )
-        )
-    return out
-
-
-@pytest.mark.parametrize(
-    ("rule", "name"),
-    [
-        *product(
-            ["blocks", "every episode"],
-            ["dope", "budget-exploration", "optpess-lp", "conservative-ucbvi"],
-        ),
-        ("blocks", "linear inside"),
-    ],
-)
-def test_a_learner_interrupted_is_one_that_never_stopped(name, rule, tmp_path):
-    """Saved in the middle of plans, and in the middle of an episode; the plan in force is made
-    again from its basis.
-    """
-    world, _, _, _ = setting(False)
-    agent = build(name, replan={"blocks": 0.3, "every episode": 0.0}[rule])
-    episodes = 60 if name in ("budget-exploration", "conservative-ucbvi") else 230
-    steady = sf.Learner(agent, 5)
-    whole = continue_plan(steady, world, episodes)
-    assert 0 < sum(bool(by_baseline) for _, _, by_baseline, _, _ in whole) < episodes
-    middles, played, learner = 0, [], sf.Learner(agent, 5)
-    for stop in (1, 17, episodes - 40, episodes - 33, episodes - 7):
-        played += continue_plan(learner, world, stop - len(played))
-        learner.begin()
-        learner.act(world.s1)
-        learner.rewind()
-        learner.counts.save(tmp_path / f"{stop}.npz")
-        loaded = sf.Counts.load(tmp_path / f"{stop}.npz")
-        assert loaded == learner.counts
-        middles += loaded.planned.episodes < stop
-        learner = sf.Learner(agent, 5, loaded)
-    played += continue_plan(learner, world, episodes - len(played))
-    assert played == whole
-    assert learner.counts == steady.counts
-    if name in LP_AGENTS:
-        np.testing.assert_array_equal(learner.counts.basis, steady.counts.basis)
-    assert middles > 0 or rule == "every episode"
-    assert continue_plan(sf.Learner(agent, 6), world, 40) != whole[:40]  # control
+        learner.end()
 
 
 @pytest.mark.parametrize("name", ["budget-exploration", "conservative-ucbvi"])
@@ -428,57 +370,12 @@ def test_an_account_does_not_go_on_after_an_episode_that_was_given_up(name, lear
     learner.begin()
     learner.abandon()  # nothing was played yet
     assert learner.counts == before
-    continue_plan(learner, world, 3)
+    go_on(learner, world, 3)
     learner.begin()
     learner.act(world.s1)
     learner.abandon()
     with pytest.raises(sf.InvalidCounts, match="were dropped"):
         learner.begin()
-
-
-class PowerCut(Exception):
-    pass
-
-
-class Torn(gymnasium.wrappers.OrderEnforcing):
-    """The power fails in the first step of the episode after `episodes` others."""
-
-    def __init__(self, env, episodes):
-        super().__init__(env)
-        self.left = episodes + 1
-
-    def reset(self, **settings):
-        self.left -= 1
-        return self.env.reset(**settings)
-
-    def step(self, action):
-        if self.left == 0:
-            raise PowerCut
-        return self.env.step(action)
-
-
-@pytest.mark.parametrize("name", ["dope", "budget-exploration", "conservative-ucbvi"])
-def test_learn_torn_and_resumed_is_learn_in_one_piece(name, tmp_path, same):
-    env, world = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0"), sf.world("trap")
-    three = (world.problem, world.baseline, world.suggested_floor)
-    given = {"baseline_value": float(sf.policy_value(world, world.baseline)[0, 0]), "episodes": K}
-    agent = {
-        "dope": lambda: sf.DOPE(*three, bounds=sf.BernsteinBox(1e-4), **given),
-        "budget-exploration": lambda: sf.BudgetExploration(*three, bounds=sf.KL(scale=0.05)),
-        "conservative-ucbvi": lambda: sf.ConservativeUCBVI(
-            *three,
-            baseline_value=given["baseline_value"],
-            learner=sf.UCBVI(world.problem, episodes=K, scale=1e-4),
-        ),
-    }[name]()
-    whole = sf.learn(env, agent, 120, seed=3)
-    assert 0 < whole.sources["optimistic"] < 120
-    path = tmp_path / "run.npz"
-    for first, resume in ((70, False), (21, True)):
-        with pytest.raises(PowerCut):
-            sf.learn(Torn(env, first), agent, 120, seed=3, save=path, resume=resume)
-    same(sf.learn(env, agent, 120, seed=3, save=path, resume=True), whole)
-    assert sf.learn(env, agent, 120, seed=4).counts != whole.counts  # control
 
 
 # ---- blocks

@@ -249,39 +249,6 @@ def fresh(folder, floor=LOW, seed=7):
     return sf.Learner(known, seed, absorbing_state=2, ledger=ledger, watchdog=sf.Watchdog())
 
 
-@pytest.mark.parametrize("floor", [LOW, HIGH], ids=["fine", "alarmed"])
-def test_a_learner_goes_on_as_if_it_had_never_stopped(floor, tmp_path):
-    """Also where it was killed after the last file: what the ledger has more is made again."""
-    folders = [tmp_path / name for name in ("whole", "parts")]
-    for folder in folders:
-        folder.mkdir()
-    whole, part = (fresh(folder, floor) for folder in folders)
-    play(whole, 90)
-    for stops in (20, 23, 60):
-        play(part, stops - part.episodes)
-        path = saved(part, folders[1] / "learner.npz")
-        play(part, 5)  # and killed: these episodes are lost, and their plans are in the ledger
-        part = sf.load_learner(path, agent(floor))
-        assert part.episodes == stops
-    play(part, 30)
-    assert (part.watch, part.counts, part.episodes) == (whole.watch, whole.counts, 90)
-    assert part.watch.alarmed == (floor == HIGH)
-    for one in (whole, part):
-        one.ledger.close(90)
-    ledgers = [(folder / "plans.ledger").read_bytes() for folder in folders]
-    assert ledgers[0] == ledgers[1] and not sf.check_ledger(folders[1] / "plans.ledger").refusals
-    files = [
-        saved(one, folder / "end.npz").read_bytes()
-        for one, folder in zip((whole, part), folders, strict=True)
-    ]
-    assert files[0] == files[1]
-    # Control: without the watch, or with another seed, it is another one.
-    (tmp_path / "other").mkdir()
-    other = fresh(tmp_path / "other", floor, seed=8)
-    play(other, 90)
-    assert other.counts != whole.counts
-
-
 def test_file_and_ledger_are_moved_together_or_the_ledger_is_named(tmp_path):
     (tmp_path / "a").mkdir()
     learner = fresh(tmp_path / "a")

@@ -212,36 +212,6 @@ def test_without_a_floor_nothing_is_promised_and_nothing_is_held_against_the_tab
     assert run.alarm is None and run.counts.unlike_table == 60 * H  # but it is said
 
 
-def test_a_run_that_is_resumed_remembers(tmp_path):
-    """Before the alarm and after it: to the bits of the run that was never stopped."""
-    env, path, whole = Shop([0.7, 0.75], random=True), tmp_path / "run.npz", tmp_path / "whole.npz"
-    run = learnt(env, episodes=60, save=whole)
-    at = run.alarm.episodes
-    assert 5 < at < 50
-    for some in (at - 3, at + 5, 60):
-        again = learnt(env, episodes=some, save=path, resume=True)
-        assert (again.alarm is None) == (some < at)
-    assert again.alarm == run.alarm and path.read_bytes() == whole.read_bytes()
-
-
-def test_a_learner_that_is_saved_remembers(tmp_path):
-    mine, path, alarms = agent(), tmp_path / "learner.npz", []
-    learner = sf.Learner(mine, seed=0)
-    for _ in range(60):
-        learner.begin()
-        for _ in range(H):
-            learner.act(0)
-            learner.observe(0, 0.5)
-        learner.end()
-        sf.save_learner(learner, path)
-        learner = sf.load_learner(path, mine)
-        alarms.append(learner.alarm)
-    at = alarms[-1].episodes
-    assert 10 < at < 60 and alarms == [None] * (at - 1) + [alarms[-1]] * (61 - at)
-    assert learner.counts.unlike_table == 60 * H
-    assert repr(learner).startswith("Learner(ALARM")
-
-
 def test_a_run_in_short_pieces_is_held_against_its_table():
     """Eight episodes at a time, each run going on from the counts of the one before: what was bet
     is not forgotten. The control: whoever forgets it never hears of a process that pays nothing.

@@ -174,43 +174,6 @@ def test_an_empty_log_is_no_log(tmp_path):
         assert sf.check_ledger(tmp_path / name).refusals == []
 
 
-def live(path, tmp_path, episodes=60, **settings):
-    _, agent = trap()
-    return sf.learn(
-        "Trap-v0", agent, episodes, seed=5, ledger=path, save=tmp_path / "run.npz", **settings
-    )
-
-
-class Stop(Exception):
-    pass
-
-
-@pytest.mark.parametrize("at", [1, 7, 33])
-@pytest.mark.parametrize("cut", [0, 40])
-def test_a_live_run_goes_on_with_the_same_ledger(at, cut, tmp_path, monkeypatch):
-    """Killed in the middle, with a record cut off or not, and gone on: the same bytes as without
-    the stop.
-    """
-    live(tmp_path / "whole.account", tmp_path)
-    (tmp_path / "run.npz").unlink()
-    played, end = [], sf.Learner.end
-
-    def end_or_stop(learner):
-        played.append(1)
-        if len(played) == at:
-            raise Stop
-        return end(learner)
-
-    monkeypatch.setattr(sf.Learner, "end", end_or_stop)
-    with pytest.raises(Stop):
-        live(tmp_path / "cut.ledger", tmp_path)
-    monkeypatch.setattr(sf.Learner, "end", end)
-    text = (tmp_path / "cut.ledger").read_bytes()
-    (tmp_path / "cut.ledger").write_bytes(text[: len(text) - cut])
-    live(tmp_path / "cut.ledger", tmp_path, resume=True)
-    assert (tmp_path / "cut.ledger").read_bytes() == (tmp_path / "whole.account").read_bytes()
-
-
 def test_the_ledger_of_another_agent_is_not_continued(tmp_path):
     world, agent = trap()
     sf.simulate(world, agent, 50, seed=0, ledger=tmp_path / "a.ledger")

@@ -169,17 +169,6 @@ def test_where_it_is_not_checked_an_explanation_says_so():
     )
 
 
-def test_a_run_that_is_resumed_remembers(tmp_path):
-    """Before the alarm and after it: to the bits of the run that was never stopped."""
-    path, whole = tmp_path / "run.npz", tmp_path / "whole.npz"
-    run = learnt(0.15, save=whole)
-    at = run.alarm.episodes
-    for some in (7, at - 1, at + 1, 400):
-        again = learnt(0.15, episodes=some, save=path, resume=True)
-        assert (again.alarm is None) == (some < at)
-    assert again.alarm == run.alarm and path.read_bytes() == whole.read_bytes()
-
-
 def played(learner, tide, episodes):
     env = Tide(tide)
     for _ in range(episodes):
@@ -216,16 +205,6 @@ def test_counts_that_are_saved_copied_and_added_keep_steps_apart(tmp_path):
             match=r"not alike: counts that are pooled over steps prove nothing",
         ):
             begin(both.merge(more))
-
-
-def test_a_learner_that_is_saved_remembers(tmp_path):
-    mine, path = agent(), tmp_path / "learner.npz"
-    straight = played(sf.Learner(mine, 0), 0.15, 200)
-    learner = sf.Learner(mine, 0)
-    for _ in range(20):
-        sf.save_learner(played(learner, 0.15, 10), path)
-        learner = sf.load_learner(path, mine)
-    assert learner.alarm == straight.alarm is not None and learner.counts == straight.counts
 
 
 @pytest.mark.parametrize(

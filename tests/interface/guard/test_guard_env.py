@@ -248,62 +248,64 @@ def interrupted_after(n):
     return Interrupting()
 
 
-def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path):
-    settings = {"episodes": 200, "watchdog": sf.Watchdog(), "logged": [1.0, None, 0.0]}
-    whole = played(**settings, ledger=tmp_path / "a.ledger")
-    save = {"save": tmp_path / "b.npz", "ledger": tmp_path / "b.ledger"}
-    first = played(**settings, **save, env=interrupted_after(83))
-    assert first.interrupted and first.episodes == 83
-    with pytest.raises(sf.InvalidFile, match="exists"):
-        played(**settings, **save)
-    second = played(**settings, **save, resume=True)
-    assert (
-        not second.interrupted
-        and second.state == whole.state
-        and second.mean_return == whole.mean_return
-    )
-    assert (tmp_path / "a.ledger").read_bytes() == (tmp_path / "b.ledger").read_bytes()
-    verdict = sf.check_ledger(tmp_path / "b.ledger")
-    assert verdict.closed and not verdict.refusals and verdict.episodes == 200
-    for other in (
-        {"seed": 6},
-        {"watchdog": None},
-        {"logged": [1.0]},
-        {"candidate": {"x": informed}},
-        {"fingerprints": {"candidate": "7f"}},
-    ):
-        with pytest.raises(sf.InvalidFile, match=r"another run.*fingerprints|other logged"):
-            played(**{**settings, **other}, save=tmp_path / "b.npz", resume=True)
+WATCHED = {"watchdog": sf.Watchdog(), "logged": [1.0, None, 0.0]}
+GUARDS = {"fine": GUARD, "alarmed": sf.Guard(floor=0.75, low=0.0, high=1.0)}
 
 
-@pytest.mark.parametrize("first", [1, 60, 149])
-def test_a_finished_run_goes_on_to_the_bytes_of_a_longer_one(tmp_path, first):
+def files(folder):
+    folder.mkdir()
+    return {"save": folder / "a.npz", "ledger": folder / "a.ledger"}
+
+
+@pytest.mark.parametrize("name", GUARDS)
+@pytest.mark.parametrize(
+    ("stop", "interrupted"), [(1, False), (60, False), (83, True), (149, False)]
+)
+def test_a_run_that_was_stopped_is_one_that_was_not(name, stop, interrupted, tmp_path):
     """Its file and its ledger, which it remembers; with and without an alarm on the way."""
-    for name, guard in (("fine", GUARD), ("alarmed", sf.Guard(floor=0.75, low=0.0, high=1.0))):
-        whole, parts = tmp_path / f"{name}-whole", tmp_path / f"{name}-parts"
-        for folder in (whole, parts):
-            folder.mkdir()
-        settings = {"guard": guard, "watchdog": sf.Watchdog(), "logged": [1.0, None, 0.0]}
-        longer = played(episodes=150, **settings, save=whole / "a.npz", ledger=whole / "a.ledger")
-        assert (longer.alarm != "") == (name == "alarmed")
-        played(episodes=first, **settings, save=parts / "a.npz", ledger=parts / "a.ledger")
-        run = played(episodes=150, **settings, save=parts / "a.npz", resume=True)
-        assert (
-            run.state == longer.state
-            and run.mean_return == longer.mean_return
-            and run.alarm == longer.alarm
-        )
-        for file in ("a.npz", "a.ledger"):
-            assert (parts / file).read_bytes() == (whole / file).read_bytes()
-        before = (parts / "a.npz").read_bytes()
-        with pytest.raises(
-            sf.InvalidFile, match=r"holds 150 episodes, found episodes=149\..*150 or more"
-        ):
-            played(episodes=149, **settings, save=parts / "a.npz", resume=True)
-        assert (parts / "a.npz").read_bytes() == before
-        (parts / "a.ledger").unlink()
-        with pytest.raises(sf.InvalidFile, match="plans were written to it"):
-            played(episodes=151, **settings, save=parts / "a.npz", resume=True)
+    settings = {"guard": GUARDS[name], **WATCHED}
+    one, other = files(tmp_path / "whole"), files(tmp_path / "parts")
+    whole = played(episodes=150, **settings, **one)
+    assert (whole.alarm != "") == (name == "alarmed")
+    env, episodes = (interrupted_after(stop), 150) if interrupted else (None, stop)
+    part = played(episodes=episodes, env=env, **settings, **other)
+    assert (part.interrupted, part.episodes) == (interrupted, stop)
+    run = played(episodes=150, **settings, save=other["save"], resume=True)
+    for field in ("state", "mean_return", "alarm", "interrupted"):
+        assert getattr(run, field) == getattr(whole, field)
+    for file in one:
+        assert other[file].read_bytes() == one[file].read_bytes()
+    verdict = sf.check_ledger(other["ledger"])
+    assert verdict.closed and not verdict.refusals and verdict.episodes == 150
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"resume": False}, "exists"),
+        *(
+            (changed, r"another run.*fingerprints|other logged")
+            for changed in (
+                {"seed": 6},
+                {"watchdog": None},
+                {"logged": [1.0]},
+                {"candidate": {"x": informed}},
+                {"fingerprints": {"candidate": "7f"}},
+            )
+        ),
+        ({"episodes": 29}, r"holds 30 episodes, found episodes=29\..*30 or more"),
+        ({"episodes": 31, "ledger": None}, "plans were written to it"),
+    ],
+)
+def test_another_run_does_not_go_on_with_a_file(other, words, tmp_path):
+    mine = files(tmp_path / "mine")
+    played(episodes=30, **WATCHED, **mine)
+    before = mine["save"].read_bytes()
+    if "ledger" in other:
+        mine["ledger"].unlink()
+    with pytest.raises(sf.InvalidFile, match=words):
+        played(**{"episodes": 30, **WATCHED, "save": mine["save"], "resume": True, **other})
+    assert mine["save"].read_bytes() == before
 
 
 class Fifth:
