@@ -53,19 +53,3 @@ def test_another_version_of_numba_gives_the_same_bits(tmp_path):
     assert (found[0].pop(), found[1].pop()) == ("True", "False")
     assert len(found[0]) == 4
     assert found[0] == found[1]
-
-
-def test_a_kept_function_that_cannot_be_read_is_compiled_again(monkeypatch):
-    """Its index may name a type that is nowhere: then the index begins again."""
-    from numba.core.caching import FunctionCache
-
-    from surefoot.kernels import jit, values
-
-    def gone(self, sig, context):
-        raise AttributeError("Can't get attribute 'TrueWorld'")
-
-    flushed = []
-    monkeypatch.setattr(FunctionCache, "load_overload", gone)
-    monkeypatch.setattr(FunctionCache, "flush", lambda self: flushed.append(True))
-    cache = jit._Cache(getattr(values.draw, "py_func", values.draw))
-    assert cache.load_overload(None, None) is None and flushed == [True]

@@ -324,33 +324,6 @@ def test_where_planning_fails_no_other_plan_is_played(case_of, replan, error):
     assert learner.agent.failures >= 10
 
 
-@pytest.mark.parametrize("replan", [0.0, 0.2])
-def test_an_interrupt_between_a_plan_and_its_episode_leaves_no_other_plan(
-    case_of, replan, monkeypatch
-):
-    """After the plan was computed, before it is the learner's."""
-    case, interrupted = case_of("plain", False), []
-    agent = build(case, "thompson", replan=replan)
-    whole, made = continue_plan(sf.Learner(agent, 5), case.world, 40), sf.Learner._replan
-
-    def torn(learner):
-        plan = made(learner)
-        if learner.episodes not in interrupted:
-            interrupted.append(learner.episodes)
-            raise KeyboardInterrupt
-        return plan
-
-    monkeypatch.setattr(sf.Learner, "_replan", torn)
-    learner, played = sf.Learner(agent, 5), []
-    while len(played) < 40:
-        try:
-            played += continue_plan(learner, case.world, 1)
-        except KeyboardInterrupt:
-            continue
-    assert same(played, whole)
-    assert len(interrupted) > 3
-
-
 def test_the_end_of_a_plan_is_found_once(case_of, monkeypatch):
     """With many states that takes longer than an episode."""
     case, found = case_of("plain", False), []
