@@ -231,36 +231,27 @@ def test_every_episode_played_by_the_explorer_was_allowed(monkeypatch, replan, s
 
 
 def test_the_shell_keeps_the_same_account():
-    """`Learner`, stopped and resumed from a file amid a plan, ends with the account of one never
-    stopped.
-    """
+    """What `Learner` plays is what the rule says, and each episode enters what its plan proved."""
     world = sf.world("trap")
     agent = sf.BudgetExploration(world.problem, world.baseline, 0.6, baseline_value=0.685)
-    accounts_seen = []
-    for stops in (False, True):
-        learner, rng = sf.Learner(agent, seed=3), np.random.default_rng(0)
-        for episode in range(60):
-            if stops and episode % 7 == 5:
-                arrays = learner.counts.arrays()
-                learner = sf.Learner(agent, seed=3, counts=sf.Counts.from_arrays("memory", arrays))
-            plan = learner.begin()
-            before = learner.counts.account.copy()
-            assert may_play(before, plan.grounds.proposal.lower, 0.685, 0.6) == (
-                plan.source == "optimistic"
-            )
-            for h in range(world.H):
-                a = learner.act()
-                learner.observe(int(rng.choice(world.S, p=world.P[h, learner.state, a])))
-            learner.end()
-            np.testing.assert_array_equal(
-                learner.counts.account, before + entered(plan.source == "baseline", plan.entry)
-            )
-        accounts_seen.append(learner.counts.account.tolist())
-    assert accounts_seen[0] == accounts_seen[1]
-    assert accounts_seen[0][1] > 0
+    learner, rng = sf.Learner(agent, seed=3), np.random.default_rng(0)
+    for _ in range(60):
+        plan, before = learner.begin(), learner.counts.account.copy()
+        explores = plan.source == "optimistic"
+        assert may_play(before, plan.grounds.proposal.lower, 0.685, 0.6) == explores
+        for h in range(world.H):
+            a = learner.act()
+            learner.observe(int(rng.choice(world.S, p=world.P[h, learner.state, a])))
+        learner.end()
+        entry = entered(not explores, plan.entry)
+        np.testing.assert_array_equal(learner.counts.account, before + entry)
+    assert learner.counts.account[1] > 0
 
 
 # ---- The account ---------------------------------------------------------------------------------
+
+
+STEADY = sf.Problem([[0.0, 0.0], [1.0, 1.0]], H=2, stationary=True)  # pooled, too
 
 
 @pytest.fixture
@@ -297,78 +288,59 @@ def test_an_episode_that_does_not_fit_enters_nothing(problem):
     assert counts == before
 
 
-def test_merging_adds_accounts_and_leaves_both_alone(problem):
-    one = sf.Counts.zeros(problem).add(episode(0.5)).add(episode(0.5, baseline=True))
-    other = sf.Counts.zeros(problem).add(episode(0.25, baseline=True))
-    both = one.merge(other)
-    assert both.account.tolist() == [2, 1, 2**19]
-    assert one.account.tolist() == [1, 1, 2**19]
-    assert other.account.tolist() == [1, 0, 0]
-    assert other.merge(one).account.tolist() == both.account.tolist()
-
-
 def with_account(problem, account_of, account):
     n_sas = sf.Counts.zeros(problem).n_sas
     return sf.Counts(n_sas, problem.H, problem.s1, account_of=account_of, account=account)
 
 
-def test_accounts_of_different_baselines_are_not_merged(problem):
-    mine, its = with_account(problem, "mine", [3, 1, 5]), with_account(problem, "its", [1, 0, 0])
+@pytest.mark.parametrize("other", [[1, 0, 0], [0, 2, 7]])
+def test_accounts_of_different_baselines_are_not_merged(problem, other):
+    """An entry is of the rewards it was certified by, and the fingerprint says which: also where
+    the baseline played no episode.
+    """
+    mine, its = with_account(problem, "mine", [3, 1, 5]), with_account(problem, "its", other)
     with pytest.raises(sf.InvalidCounts, match="accounts of two agents"):
         mine.merge(its)
     assert mine.merge(its.forget_returns()).account.tolist() == [3, 1, 5]
     assert mine.merge(with_account(problem, "its", [0, 0, 0])).account_of == "mine"
 
 
-def test_nor_are_entries_of_the_explorer_alone(problem):
-    """An entry is of the rewards it was certified by, and the fingerprint says which. An account
-    without an episode of the baseline holds such entries all the same.
-    """
-    mine, its = with_account(problem, "mine", [3, 1, 5]), with_account(problem, "its", [0, 2, 7])
-    with pytest.raises(sf.InvalidCounts, match="accounts of two agents"):
-        mine.merge(its)
+def mine(*episodes):
+    """Counts of these, and whose they are."""
+    counts = sf.Counts.zeros(STEADY)
+    for each in episodes:
+        counts.add(each)
+    counts.returns_of, counts.account_of = "mine", "my account"
+    return counts
 
 
-def test_a_copy_is_another_account(problem):
-    counts = sf.Counts.zeros(problem).add(episode(0.5))
-    twin = counts.copy()
-    assert twin == counts
-    twin.add(episode(0.5))
-    assert counts.account.tolist() == [0, 1, 2**19]
-    assert twin != counts
-    without = counts.copy()
-    without.account[:] = 0
-    assert without != counts
+def loaded(counts, folder):
+    counts.save(folder / "counts.npz")
+    return sf.Counts.load(folder / "counts.npz")
 
 
-def test_saved_and_loaded(problem, tmp_path):
-    counts = sf.Counts.zeros(problem).add(episode(0.5)).add(episode(0.7, baseline=True))
-    counts.returns_of, counts.account_of, counts.planned = "mine", "my account", counts.copy()
-    counts.add(episode(1.25))
-    counts.save(tmp_path / "counts.npz")
-    loaded = sf.Counts.load(tmp_path / "counts.npz")
-    assert loaded == counts
-    assert loaded.account.tolist() == [1, 2, 7 * 2**18]
-    assert loaded.planned.account.tolist() == [1, 1, 2**19]
-    assert (loaded.returns_of, loaded.account_of) == ("mine", "my account")
-
-
-def test_pooling_keeps_it():
-    world = sf.world("trap-pit", H=2)
-    counts = sf.Counts.zeros(world.problem)
-    counts.add(sf.Episode([0, 0, 1], [0, 1], entry=0.5)).add(
-        sf.Episode([0, 0, 1], [0, 1], [0.5, 0.5], True, 0.5)
-    )
-    assert counts.pool().account.tolist() == [1, 1, 2**19]
-    assert counts.pool().copy().account.tolist() == [1, 1, 2**19]
-
-
-def test_forgetting_returns_forgets_it(problem):
-    counts = sf.Counts.zeros(problem).add(episode(0.5)).add(episode(0.5, baseline=True))
-    kept = counts.forget_returns()
-    assert kept.account.tolist() == [0, 0, 0]
-    assert kept.n_sas.sum() == counts.n_sas.sum()
-    assert counts.account.tolist() == [1, 1, 2**19]
+@pytest.mark.parametrize(
+    ("made", "account"),
+    [
+        (lambda counts, _: counts.copy(), [1, 1, 2**19]),
+        (lambda counts, _: counts.pool(), [1, 1, 2**19]),
+        (loaded, [1, 1, 2**19]),
+        (lambda counts, _: counts.forget_returns(), [0, 0, 0]),
+        (lambda counts, _: counts.merge(mine(episode(0.7, baseline=True))), [2, 1, 2**19]),
+        (lambda counts, _: mine(episode(0.7, baseline=True)).merge(counts), [2, 1, 2**19]),
+    ],
+    ids=["copied", "pooled", "saved", "forgotten", "merged", "merged the other way"],
+)
+def test_what_becomes_of_an_account(made, account, tmp_path):
+    """It is another one from then on, and nothing that was seen is lost."""
+    counts = mine(episode(0.5), episode(0.7, baseline=True))
+    found = made(counts, tmp_path)
+    assert found.account.tolist() == account
+    assert found.episodes == 2 + (account[0] == 2)
+    if any(account):
+        assert (found.returns_of, found.account_of) == ("mine", "my account")
+    found.account[:] = 0
+    assert counts.account.tolist() == [1, 1, 2**19] and found != counts
 
 
 def test_a_log_enters_nothing(problem):
