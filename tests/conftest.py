@@ -73,3 +73,14 @@ def assert_same_run():
             np.testing.assert_array_equal(getattr(one.curve, field), getattr(other.curve, field))
 
     return compare
+
+
+@pytest.fixture(scope="session")
+def refuses():
+    """Refused, by this kind of error and in these words, is this call with what it is given."""
+
+    def check(error, words, call, /, *given, **named):
+        with pytest.raises(error, match=words):
+            call(*given, **named)
+
+    return check

@@ -127,7 +127,7 @@ KINDS = {
         for names, replan in (
             (("dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"), 0.0),
             (("dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"), 0.3),
-            (("linear inside", "reward-free-safe"), 0.3),
+            (("linear inside",), 0.3),
         )
         for name in names
     },

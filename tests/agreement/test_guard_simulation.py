@@ -95,24 +95,34 @@ def test_another_seed_is_another_run_and_the_same_one_is_the_same():
     assert "300 episodes" in repr(runs[0])
 
 
-def test_what_is_refused():
+def test_what_is_refused(refuses):
     guard = sf.Guard(floor=0.5, low=0.0, high=1.0)
-    with pytest.raises(sf.InvalidModel, match="outside the guard's range"):
-        sf.simulate_guard(guard, sf.Outcomes([2.0], [1.0]), COIN(0.5), 10, 0)
-    with pytest.raises(sf.InvalidSetting, match="admitted"):
-        sf.simulate_guard(
-            guard, COIN(0.9), {"a": COIN(0.5), "b": COIN(0.5)}, 10, 0, admitted={"a": 5}
-        )
-    with pytest.raises(sf.InvalidModel, match="probabilities"):
-        sf.Outcomes([0.0, 1.0], [0.5, 0.6])
-    with pytest.raises(sf.InvalidModel, match="expected as many"):
-        sf.Outcomes([0.0, 1.0], [1.0])
-    with pytest.raises(sf.InvalidModel, match="whole numbers"):
-        COIN(0.5, delays=-1)
-    with pytest.raises(sf.InvalidModel, match="one for each"):
-        COIN(0.5, lost=[0.1, 0.1, 0.1])
-    with pytest.raises(sf.InvalidModel, match="No Beta"):
-        sf.Outcomes.beta(0.5, 0.6)
+    refuses(
+        sf.InvalidModel,
+        "outside the guard's range",
+        sf.simulate_guard,
+        guard,
+        sf.Outcomes([2.0], [1.0]),
+        COIN(0.5),
+        10,
+        0,
+    )
+    refuses(
+        sf.InvalidSetting,
+        "admitted",
+        sf.simulate_guard,
+        guard,
+        COIN(0.9),
+        {"a": COIN(0.5), "b": COIN(0.5)},
+        10,
+        0,
+        admitted={"a": 5},
+    )
+    refuses(sf.InvalidModel, "probabilities", sf.Outcomes, [0.0, 1.0], [0.5, 0.6])
+    refuses(sf.InvalidModel, "expected as many", sf.Outcomes, [0.0, 1.0], [1.0])
+    refuses(sf.InvalidModel, "whole numbers", COIN, 0.5, delays=-1)
+    refuses(sf.InvalidModel, "one for each", COIN, 0.5, lost=[0.1, 0.1, 0.1])
+    refuses(sf.InvalidModel, "No Beta", sf.Outcomes.beta, 0.5, 0.6)
     with pytest.warns(sf.FloorAboveBaseline):
         sf.simulate_guard(guard, COIN(0.4), COIN(0.5), 10, 0)
     beta = sf.Outcomes.beta(0.7, 0.15)

@@ -320,18 +320,32 @@ def test_it_is_saved_now_and_then(tmp_path, monkeypatch):
 # ---- files
 
 
-def test_an_existing_file_is_not_overwritten(tmp_path):
+def test_an_existing_file_is_not_overwritten(tmp_path, refuses):
     env, _, agent = walk()
     path = tmp_path / "run.npz"
     sf.learn(env, agent, 3, seed=0, save=path)
     before = path.read_bytes()
-    with pytest.raises(
-        sf.InvalidFile, match=r"exists. Continue it with resume=True.*nothing is overwritten"
-    ):
-        sf.learn(env, agent, 3, seed=0, save=path)
+    refuses(
+        sf.InvalidFile,
+        r"exists. Continue it with resume=True.*nothing is overwritten",
+        sf.learn,
+        env,
+        agent,
+        3,
+        seed=0,
+        save=path,
+    )
     assert path.read_bytes() == before
-    with pytest.raises(sf.InvalidSetting, match="resume=True continues from a file"):
-        sf.learn(env, agent, 3, seed=0, resume=True)
+    refuses(
+        sf.InvalidSetting,
+        "resume=True continues from a file",
+        sf.learn,
+        env,
+        agent,
+        3,
+        seed=0,
+        resume=True,
+    )
     # nothing to go on from: begins
     fresh = sf.learn(env, agent, 3, seed=0, save=tmp_path / "new.npz", resume=True)
     assert fresh.episodes == 3
@@ -350,7 +364,7 @@ def test_an_existing_file_is_not_overwritten(tmp_path):
     ],
     ids=str,
 )
-def test_a_file_of_another_run_is_refused(change, tmp_path):
+def test_a_file_of_another_run_is_refused(change, tmp_path, refuses):
     env, _, agent = trap(floor=0.6)
     path = tmp_path / "run.npz"
     settings = {"episodes": 30, "seed": 0, "floor": None}
@@ -359,8 +373,16 @@ def test_a_file_of_another_run_is_refused(change, tmp_path):
     other = change.pop("agent", {})
     if other:
         _, _, agent = trap(**{"floor": 0.6, **other})
-    with pytest.raises(sf.InvalidFile, match="belongs to another run"):
-        sf.learn(env, agent, save=path, resume=True, **{**settings, **change})
+    refuses(
+        sf.InvalidFile,
+        "belongs to another run",
+        sf.learn,
+        env,
+        agent,
+        save=path,
+        resume=True,
+        **{**settings, **change},
+    )
     assert path.read_bytes() == before
 
 
@@ -390,20 +412,27 @@ def test_a_run_that_goes_on_has_the_curve_of_a_longer_one(tmp_path, monkeypatch,
     assert whole.regret == pytest.approx(fine.regret)
 
 
-def test_a_run_never_goes_back(tmp_path):
+def test_a_run_never_goes_back(tmp_path, refuses):
     env, _, agent = trap()
     path = tmp_path / "run.npz"
     sf.learn(env, agent, 30, seed=0, save=path)
     before = path.read_bytes()
-    with pytest.raises(
-        sf.InvalidFile, match=r"holds 30 episodes, found episodes=29\..*resume with 30 or more"
-    ):
-        sf.learn(env, agent, 29, seed=0, save=path, resume=True)
+    refuses(
+        sf.InvalidFile,
+        r"holds 30 episodes, found episodes=29\..*resume with 30 or more",
+        sf.learn,
+        env,
+        agent,
+        29,
+        seed=0,
+        save=path,
+        resume=True,
+    )
     assert path.read_bytes() == before
     assert sf.learn(env, agent, 31, seed=0, save=path, resume=True).episodes == 31  # control
 
 
-def test_the_ledger_of_another_run_is_refused(tmp_path):
+def test_the_ledger_of_another_run_is_refused(tmp_path, refuses):
     """The file remembers how far its ledger was, and which: nobody continues another one, or
     begins anew.
     """
@@ -415,25 +444,52 @@ def test_the_ledger_of_another_run_is_refused(tmp_path):
     sf.learn(env, agent, 30, seed=1, **other)
     before = other["ledger"].read_bytes()
     wrong = {"save": mine["save"], "ledger": other["ledger"]}
-    with pytest.raises(sf.InvalidFile, match="is not the ledger that this run wrote"):
-        sf.learn(env, agent, 40, seed=0, resume=True, **wrong)
+    refuses(
+        sf.InvalidFile,
+        "is not the ledger that this run wrote",
+        sf.learn,
+        env,
+        agent,
+        40,
+        seed=0,
+        resume=True,
+        **wrong,
+    )
     assert other["ledger"].read_bytes() == before
     moved = mine["ledger"].rename(tmp_path / "moved.ledger")
-    with pytest.raises(sf.InvalidFile, match="plans were written to it"):
-        sf.learn(env, agent, 40, seed=0, resume=True, save=mine["save"])
+    refuses(
+        sf.InvalidFile,
+        "plans were written to it",
+        sf.learn,
+        env,
+        agent,
+        40,
+        seed=0,
+        resume=True,
+        save=mine["save"],
+    )
     # control: where it is now
     run = sf.learn(env, agent, 40, seed=0, resume=True, save=mine["save"], ledger=moved)
     assert run.episodes == 40 and not sf.check_ledger(moved).refusals
 
 
-def test_a_file_of_another_world_is_refused(tmp_path):
+def test_a_file_of_another_world_is_refused(tmp_path, refuses):
     """Same rewards, other dynamics: the counts would be a mixture of two worlds."""
     _, _, agent = walk()
     path = tmp_path / "run.npz"
     sf.learn(Walk(), agent, 3, seed=0, save=path)
     other = Walk(win=0.5, starts=(0.5, 0.5))
-    with pytest.raises(sf.InvalidFile, match="belongs to another run"):
-        sf.learn(other, agent, 3, seed=0, save=path, resume=True)
+    refuses(
+        sf.InvalidFile,
+        "belongs to another run",
+        sf.learn,
+        other,
+        agent,
+        3,
+        seed=0,
+        save=path,
+        resume=True,
+    )
 
 
 def rewritten(path, **changes):
@@ -475,7 +531,7 @@ def more_episodes(totals):
         {"bin_h": lambda n: n[:1]},
     ],
 )
-def test_a_damaged_file_is_refused(change, tmp_path):
+def test_a_damaged_file_is_refused(change, tmp_path, refuses):
     env, _, agent = walk()
     path = tmp_path / "run.npz"
     with pytest.raises(PowerCut):
@@ -487,11 +543,10 @@ def test_a_damaged_file_is_refused(change, tmp_path):
     with pytest.raises(PowerCut):
         sf.learn(Trip(env, 5, power_cut), agent, 10, seed=0, save=path)
     rewritten(path, **change)
-    with pytest.raises(sf.InvalidFile, match="damaged"):
-        sf.learn(env, agent, 10, seed=0, save=path, resume=True)
+    refuses(sf.InvalidFile, "damaged", sf.learn, env, agent, 10, seed=0, save=path, resume=True)
 
 
-def test_a_file_of_another_kind_is_refused(tmp_path):
+def test_a_file_of_another_kind_is_refused(tmp_path, refuses):
     env, _, agent = walk()
     path = tmp_path / "run.npz"
     run = sf.learn(env, agent, 5, seed=0, save=path)
@@ -502,11 +557,20 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
             sf.learn(env, agent, 5, seed=0, save=path, resume=True)
         assert path.read_bytes() == bad  # left for whoever may want to mend it
     run.counts.save(path)
-    with pytest.raises(sf.InvalidFile, match="holds counts, expected learning"):
-        sf.learn(env, agent, 5, seed=0, save=path, resume=True)
+    refuses(
+        sf.InvalidFile,
+        "holds counts, expected learning",
+        sf.learn,
+        env,
+        agent,
+        5,
+        seed=0,
+        save=path,
+        resume=True,
+    )
 
 
-def test_a_folder_that_does_not_exist_is_heard_of_at_once(tmp_path):
+def test_a_folder_that_does_not_exist_is_heard_of_at_once(tmp_path, refuses):
     env, _, agent = walk()
     played = []
 
@@ -514,8 +578,16 @@ def test_a_folder_that_does_not_exist_is_heard_of_at_once(tmp_path):
         played.append(answer)
         return answer
 
-    with pytest.raises(sf.InvalidFile, match=r"does not exist\. Create it first"):
-        sf.learn(Trip(env, 0, look), agent, 5, seed=0, save=tmp_path / "nowhere" / "run.npz")
+    refuses(
+        sf.InvalidFile,
+        r"does not exist\. Create it first",
+        sf.learn,
+        Trip(env, 0, look),
+        agent,
+        5,
+        seed=0,
+        save=tmp_path / "nowhere" / "run.npz",
+    )
     assert played == []
     sf.learn(Trip(env, 0, look), agent, 5, seed=0, save=tmp_path / "run.npz")
     assert len(played) == 1  # control
@@ -550,54 +622,92 @@ def replaced(i, value):
         ),
     ],
 )
-def test_what_goes_wrong_is_said_not_counted_and_marked(name, happens, error, message, tmp_path):
+def test_what_goes_wrong_is_said_not_counted_and_marked(
+    name, happens, error, message, tmp_path, refuses
+):
     """The file holds the episodes before, and that one was refused: nobody goes on from it."""
     env, _, agent = EVERYWHERE[name]()
     path = tmp_path / "run.npz"
-    with pytest.raises(error, match=message):
-        sf.learn(Trip(env, 6, happens), agent, 20, seed=5, save=path)
+    refuses(error, message, sf.learn, Trip(env, 6, happens), agent, 20, seed=5, save=path)
     assert saved_episodes(path, agent.problem.H) == 6
-    with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
-        sf.learn(env, agent, 20, seed=5, save=path, resume=True)
+    refuses(
+        sf.InvalidCounts,
+        "selected by its outcome",
+        sf.learn,
+        env,
+        agent,
+        20,
+        seed=5,
+        save=path,
+        resume=True,
+    )
     assert sf.learn(env, agent, 20, seed=5).counts.refused == 0  # control
 
 
-def test_a_wrong_start_is_said_not_counted_and_marked(tmp_path):
+def test_a_wrong_start_is_said_not_counted_and_marked(tmp_path, refuses):
     env = Walk(shown=False, starts=(1.0, 0.0))
     declared = {"rewards": [[0.0, 2.0], [0.0, 2.0]], "reward_range": (-1, 5)}
     problem = sf.from_gymnasium(env, horizon=4, start=1, **declared)
     agent = sf.BPIUCBVI.paper(problem)
     path = tmp_path / "run.npz"
     assert sf.learn(env, agent, 20, seed=0).episodes == 20  # control
-    with pytest.raises(
-        sf.InvalidEpisode, match=r"started in state 1, the problem says s1 = 0.*without `start`"
-    ):
-        sf.learn(Walk(shown=False), agent, 20, seed=0, save=path)
+    refuses(
+        sf.InvalidEpisode,
+        r"started in state 1, the problem says s1 = 0.*without `start`",
+        sf.learn,
+        Walk(shown=False),
+        agent,
+        20,
+        seed=0,
+        save=path,
+    )
     assert saved_episodes(path, 4) < 20
-    with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
-        sf.learn(env, agent, 20, seed=0, save=path, resume=True)
-    with pytest.raises(sf.InvalidModel, match="showed 3, outside its own space"):
-        sf.from_gymnasium(env, horizon=4, start=3, **declared)
+    refuses(
+        sf.InvalidCounts,
+        "selected by its outcome",
+        sf.learn,
+        env,
+        agent,
+        20,
+        seed=0,
+        save=path,
+        resume=True,
+    )
+    refuses(
+        sf.InvalidModel,
+        "showed 3, outside its own space",
+        sf.from_gymnasium,
+        env,
+        horizon=4,
+        start=3,
+        **declared,
+    )
 
 
-def test_a_time_limit_added_later_is_said_and_not_counted(tmp_path):
+def test_a_time_limit_added_later_is_said_and_not_counted(tmp_path, refuses):
     """The problem was made without the limit."""
     for name in sorted(EVERYWHERE):
         env, _, agent = EVERYWHERE[name]()
         path = tmp_path / f"{name}.npz"
         steps = agent.problem.H - (name in ("walk", "live"))
         limited = gymnasium.wrappers.TimeLimit(env, steps - 1)
-        with pytest.raises(
-            sf.SurefootError, match=rf"cuts episodes after {steps - 1} steps|was cut after"
-        ):
-            sf.learn(limited, agent, 20, seed=0, save=path)
+        refuses(
+            sf.SurefootError,
+            rf"cuts episodes after {steps - 1} steps|was cut after",
+            sf.learn,
+            limited,
+            agent,
+            20,
+            seed=0,
+            save=path,
+        )
         if path.exists():
             assert saved_episodes(path, agent.problem.H) < 20
         # control
         assert sf.learn(gymnasium.wrappers.TimeLimit(env, steps), agent, 20, seed=0).episodes == 20
 
 
-def test_a_plan_that_is_no_plan_is_said_and_not_counted(tmp_path):
+def test_a_plan_that_is_no_plan_is_said_and_not_counted(tmp_path, refuses):
     env, world, _ = walk()
 
     class Broken:
@@ -618,8 +728,7 @@ def test_a_plan_that_is_no_plan_is_said_and_not_counted(tmp_path):
     ):
         Broken.policy, Broken.h = policy, h
         path = tmp_path / f"{h}{len(policy)}{policy[0, 0, 0]}.npz"
-        with pytest.raises(error, match=message):
-            sf.learn(env, Broken(), 20, seed=0, save=path)
+        refuses(error, message, sf.learn, env, Broken(), 20, seed=0, save=path)
         assert saved_episodes(path, 5) <= 4
     Broken.policy, Broken.h = sf.uniform(5, 4, 2), 5
     assert sf.learn(env, Broken(), 20, seed=0).episodes == 20  # control
@@ -628,11 +737,10 @@ def test_a_plan_that_is_no_plan_is_said_and_not_counted(tmp_path):
 @pytest.mark.parametrize(
     ("episodes", "seed"), [(0, 0), (-1, 0), (2.5, 0), (5, -1), (5, 1.5), (5, None)]
 )
-def test_wrong_numbers_are_refused(episodes, seed):
+def test_wrong_numbers_are_refused(episodes, seed, refuses):
     for build in (walk, live):
         env, _, agent = build()
-        with pytest.raises(sf.InvalidSetting, match="expected an integer"):
-            sf.learn(env, agent, episodes, seed)
+        refuses(sf.InvalidSetting, "expected an integer", sf.learn, env, agent, episodes, seed)
 
 
 # ---- the shell for people who own the loop
@@ -676,43 +784,41 @@ def learner():
     return sf.Learner(agent, seed=0, absorbing_state=2)
 
 
-def test_the_shell_says_what_comes_next(learner):
-    with pytest.raises(sf.InvalidEpisode, match=r"No episode is under way. Call begin\(\) first"):
-        learner.act(3)
-    with pytest.raises(
-        sf.InvalidEpisode, match=r"no action to observe the outcome of. Call act\(\) first"
-    ):
-        learner.observe(0)
-    with pytest.raises(sf.InvalidEpisode, match=r"No episode is under way. Call begin\(\) first"):
-        learner.end()
+def test_the_shell_says_what_comes_next(learner, refuses):
+    refuses(sf.InvalidEpisode, r"No episode is under way. Call begin\(\) first", learner.act, 3)
+    refuses(
+        sf.InvalidEpisode,
+        r"no action to observe the outcome of. Call act\(\) first",
+        learner.observe,
+        0,
+    )
+    refuses(sf.InvalidEpisode, r"No episode is under way. Call begin\(\) first", learner.end)
     plan = learner.begin()
     assert plan is learner.plan
     assert plan.source == "baseline"
-    with pytest.raises(sf.InvalidEpisode, match=r"An episode is under way. Call end\(\)"):
-        learner.begin()
-    with pytest.raises(
-        sf.InvalidEpisode, match=r"no action to observe the outcome of. Call act\(\) first"
-    ):
-        learner.observe(0)
-    with pytest.raises(
-        sf.InvalidEpisode, match="called in state 0, but the last state observed is 3"
-    ):
-        learner.act(0)
-    assert learner.act(3) in (0, 1)
-    with pytest.raises(sf.InvalidEpisode, match=r"outcome is missing. Call observe\(next_state\)"):
-        learner.act()
-    learner.observe(np.int64(1))
-    with pytest.raises(
+    refuses(sf.InvalidEpisode, r"An episode is under way. Call end\(\)", learner.begin)
+    refuses(
         sf.InvalidEpisode,
-        match=r"1 of 5 steps. Complete it, or abandon\(\) it. Nothing was counted",
-    ):
-        learner.end()
+        r"no action to observe the outcome of. Call act\(\) first",
+        learner.observe,
+        0,
+    )
+    refuses(
+        sf.InvalidEpisode, "called in state 0, but the last state observed is 3", learner.act, 0
+    )
+    assert learner.act(3) in (0, 1)
+    refuses(sf.InvalidEpisode, r"outcome is missing. Call observe\(next_state\)", learner.act)
+    learner.observe(np.int64(1))
+    refuses(
+        sf.InvalidEpisode,
+        r"1 of 5 steps. Complete it, or abandon\(\) it. Nothing was counted",
+        learner.end,
+    )
     for _ in range(4):
         learner.act(1)
         learner.observe(1)
     assert learner.step == 5
-    with pytest.raises(sf.InvalidEpisode, match=r"had its 5 steps. Call end\(\)"):
-        learner.act()
+    refuses(sf.InvalidEpisode, r"had its 5 steps. Call end\(\)", learner.act)
     assert learner.counts.n_sas.sum() == 0  # nothing is counted before the end
     episode = learner.end()
     assert episode.states.tolist() == [3, 1, 1, 1, 1, 1]
@@ -731,14 +837,13 @@ def test_the_shell_says_what_comes_next(learner):
         ({"next_state": 0, "truncated": True}, r"cut after 1 of 5 steps.*not a finished one"),
     ],
 )
-def test_a_wrong_answer_leaves_the_shell_as_it_was(learner, answer, message):
+def test_a_wrong_answer_leaves_the_shell_as_it_was(learner, answer, message, refuses):
     """The right answer can still be given; or the episode is played again, and nothing is
     counted.
     """
     learner.begin()
     learner.act(3)
-    with pytest.raises(sf.InvalidEpisode, match=message):
-        learner.observe(**answer)
+    refuses(sf.InvalidEpisode, message, learner.observe, **answer)
     assert learner.step == 0
     learner.observe(0)
     assert learner.step == 1
@@ -770,7 +875,7 @@ def test_a_rewound_episode_is_as_if_it_had_never_begun(learner):
     assert any(actions != first for actions in second)  # control: other episodes draw other numbers
 
 
-def test_an_end_is_spent_at_rest(learner):
+def test_an_end_is_spent_at_rest(learner, refuses):
     learner.begin()
     learner.act(3)
     learner.observe(0)
@@ -778,26 +883,27 @@ def test_an_end_is_spent_at_rest(learner):
     assert not learner.over
     learner.observe(1, 5.0, terminated=True)
     assert learner.over
-    with pytest.raises(sf.InvalidEpisode, match=r"has ended this episode. Call end\(\)"):
-        learner.act()
+    refuses(sf.InvalidEpisode, r"has ended this episode. Call end\(\)", learner.act)
     episode = learner.end()
     assert episode.states.tolist() == [3, 0, 2, 2, 2, 2]
     assert learner.counts.played.sum() == 5
     assert not sf.Learner(learner.agent, 0).over
 
 
-def test_an_early_end_needs_an_absorbing_state():
+def test_an_early_end_needs_an_absorbing_state(refuses):
     _, _, agent = walk()
     # the mask says so
     assert sf.Learner(agent, seed=0).absorbing_state == agent.problem.absorbing_state == 2
     learner = sf.Learner(replace(agent, problem=agent.problem.forget(support=True)), seed=0)
     learner.begin()
     learner.act()
-    with pytest.raises(
+    refuses(
         sf.InvalidEpisode,
-        match=r"ended after 1 of 5 steps, and this problem has no absorbing state",
-    ):
-        learner.observe(0, terminated=True)
+        r"ended after 1 of 5 steps, and this problem has no absorbing state",
+        learner.observe,
+        0,
+        terminated=True,
+    )
     for _ in range(4):
         learner.observe(0)
         learner.act()
@@ -807,10 +913,11 @@ def test_an_early_end_needs_an_absorbing_state():
 
 
 @pytest.mark.parametrize(("seed", "episodes"), [(-1, 0), (0.5, 0), (None, 0), (0, -1), (0, 1.5)])
-def test_the_shell_refuses_wrong_numbers(seed, episodes):
+def test_the_shell_refuses_wrong_numbers(seed, episodes, refuses):
     _, _, agent = walk()
-    with pytest.raises(sf.InvalidSetting, match="expected an integer >= 0"):
-        sf.Learner(agent, seed, episodes=episodes)
+    refuses(
+        sf.InvalidSetting, "expected an integer >= 0", sf.Learner, agent, seed, episodes=episodes
+    )
 
 
 def test_the_coin_is_tossed_once_an_episode():
@@ -837,7 +944,7 @@ def test_the_coin_is_tossed_once_an_episode():
     assert 15 < sum(sides) < 45  # 30 expected; 4 standard deviations are 15.5
 
 
-def test_a_run_goes_on_with_the_share_it_began_with(tmp_path):
+def test_a_run_goes_on_with_the_share_it_began_with(tmp_path, refuses):
     """When it replans decides what is played next, also where it is an agent inside that does."""
     env, world, _ = walk()
     given = (world.problem, sf.embed_policy(world.problem, np.full((2, 2), 0.5)), 1.5)
@@ -849,8 +956,18 @@ def test_a_run_goes_on_with_the_share_it_began_with(tmp_path):
     path = tmp_path / "run.npz"
     run = sf.learn(env, built(0.1, 0.1), 20, 3, save=path, progress=False)
     for other in (built(0.1, None), built(None, 0.1)):
-        with pytest.raises(sf.InvalidFile, match="belongs to another run"):
-            sf.learn(env, other, 20, 3, save=path, resume=True, progress=False)
+        refuses(
+            sf.InvalidFile,
+            "belongs to another run",
+            sf.learn,
+            env,
+            other,
+            20,
+            3,
+            save=path,
+            resume=True,
+            progress=False,
+        )
     assert (
         sf.learn(env, built(0.1, 0.1), 20, 3, save=path, resume=True, progress=False).counts
         == run.counts
@@ -886,7 +1003,7 @@ def test_one_process_at_a_time_goes_on_with_a_run(tmp_path, assert_same_run):
     )
 
 
-def test_a_run_never_cuts_the_ledger_of_another_one(tmp_path):
+def test_a_run_never_cuts_the_ledger_of_another_one(tmp_path, refuses):
     """A mistyped file, or a run without a ledger, given one that is there: refused, and not a
     byte is lost.
     """
@@ -897,15 +1014,25 @@ def test_a_run_never_cuts_the_ledger_of_another_one(tmp_path):
     sf.learn(Walk(), agent, 3, seed=5, save=tmp_path / "other.npz")
     before = plans["ledger"].read_bytes()
     for name, seed in (("rum.npz", 4), ("other.npz", 5)):
-        with pytest.raises(sf.InvalidFile, match="exists"):
-            sf.learn(Walk(), agent, 15, seed=seed, save=tmp_path / name, resume=True, **plans)
+        refuses(
+            sf.InvalidFile,
+            "exists",
+            sf.learn,
+            Walk(),
+            agent,
+            15,
+            seed=seed,
+            save=tmp_path / name,
+            resume=True,
+            **plans,
+        )
         assert plans["ledger"].read_bytes() == before
     # the control
     sf.learn(Walk(), agent, 15, seed=4, save=tmp_path / "run.npz", resume=True, **plans)
     assert plans["ledger"].read_bytes() != before and sf.check_ledger(plans["ledger"]).closed
 
 
-def test_a_log_in_another_order_than_the_environments_is_refused(tmp_path):
+def test_a_log_in_another_order_than_the_environments_is_refused(tmp_path, refuses):
     """Labels of a log are numbered by the alphabet unless they are declared; the environment's
     numbers are its own.
     """
@@ -939,7 +1066,12 @@ def test_a_log_in_another_order_than_the_environments_is_refused(tmp_path):
         if fits:  # the control
             assert sf.learn(Named(), agent, 2, seed=0).episodes == 2
         else:
-            with pytest.raises(
-                sf.InvalidModel, match="numbers its states cold, warm; the environment"
-            ):
-                sf.learn(Named(), agent, 2, seed=0)
+            refuses(
+                sf.InvalidModel,
+                "numbers its states cold, warm; the environment",
+                sf.learn,
+                Named(),
+                agent,
+                2,
+                seed=0,
+            )

@@ -88,23 +88,22 @@ def test_counts_of_another_learner_may_be_anywhere_in_a_plan(case_of):
     np.testing.assert_array_equal(other.begin().candidates, agent.plan(learner.counts).candidates)
 
 
-def test_rewards_and_starts_are_asked_for(case_of):
+def test_rewards_and_starts_are_asked_for(case_of, refuses):
     """What a certificate needs is not guessed, and what was refused is not counted."""
     case = case_of("all-together", False)
     learner = sf.Learner(build(case), 0)
     learner.begin()
-    with pytest.raises(sf.InvalidEpisode, match=r"several states.*act\(state\)"):
-        learner.act()
-    with pytest.raises(sf.InvalidEpisode, match=r"first state is 7, expected one of 0..2"):
-        learner.act(7)
+    refuses(sf.InvalidEpisode, r"several states.*act\(state\)", learner.act)
+    refuses(sf.InvalidEpisode, r"first state is 7, expected one of 0..2", learner.act, 7)
     learner.act(2)
-    with pytest.raises(
-        sf.InvalidEpisode, match=r"rewards are unknown: call observe\(next_state, reward\)"
-    ):
-        learner.observe(0)
+    refuses(
+        sf.InvalidEpisode,
+        r"rewards are unknown: call observe\(next_state, reward\)",
+        learner.observe,
+        0,
+    )
     for wrong in (1.5, -0.1, np.nan):
-        with pytest.raises(sf.InvalidEpisode, match="declared range"):
-            learner.observe(0, wrong)
+        refuses(sf.InvalidEpisode, "declared range", learner.observe, 0, wrong)
     learner.abandon()
     assert learner.counts == sf.Counts.zeros(case.problem)
 
@@ -139,7 +138,7 @@ def slots(explorer):
     return sf.StepMix(problem, baseline, -5.5, delta=0.5, pooled=True, **more)
 
 
-def test_learn_does_not_go_on_after_a_refusal(tmp_path):
+def test_learn_does_not_go_on_after_a_refusal(tmp_path, refuses):
     """An episode that was refused is missing, whatever comes out of it later: its file is marked,
     and so are counts that were given.
     """
@@ -147,14 +146,30 @@ def test_learn_does_not_go_on_after_a_refusal(tmp_path):
     path, warm = tmp_path / "refused.npz", sf.learn(Slots(), agent, 10, seed=3).counts
     refused = r"reward is 9, outside the declared range \(-2, 4\).*Nothing was"
     for given in ({"save": path}, {"counts": warm}):
-        with pytest.raises(sf.InvalidEpisode, match=refused):
-            sf.learn(Slots(too_much_at=3 * 80 + 2), agent, 150, seed=1, **given)
+        refuses(
+            sf.InvalidEpisode,
+            refused,
+            sf.learn,
+            Slots(too_much_at=3 * 80 + 2),
+            agent,
+            150,
+            seed=1,
+            **given,
+        )
     for given in ({"save": path, "resume": True}, {"counts": warm}):
-        with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
-            sf.learn(Slots(), agent, 150, seed=1, **given)
+        refuses(
+            sf.InvalidCounts,
+            "selected by its outcome",
+            sf.learn,
+            Slots(),
+            agent,
+            150,
+            seed=1,
+            **given,
+        )
 
 
-def test_warm_starts(case_of, assert_same_run):
+def test_warm_starts(case_of, assert_same_run, refuses):
     """learn and simulate go on from counts and leave them alone; the first plan is that of these
     counts.
     """
@@ -172,8 +187,16 @@ def test_warm_starts(case_of, assert_same_run):
     # they hold sums of rewards, now known
     counts = sf.simulate(hidden.world, build(hidden), 20, seed=0).counts
     told = sf.StepMix(hidden.world.problem, hidden.baseline, hidden.floor, replan=0.0)
-    with pytest.raises(sf.InvalidCounts, match=r"summed by other rewards.*forget_returns"):
-        sf.simulate(hidden.world, told, 20, 1, counts=counts)  # its own are summed by what is known
+    refuses(
+        sf.InvalidCounts,
+        r"summed by other rewards.*forget_returns",
+        sf.simulate,
+        hidden.world,
+        told,
+        20,
+        1,
+        counts=counts,
+    )  # its own are summed by what is known
     not_read = sf.StepMix(
         hidden.world.problem, hidden.baseline, hidden.floor, returns=None, replan=0.0
     )
@@ -182,17 +205,19 @@ def test_warm_starts(case_of, assert_same_run):
             run(hidden.world, agent, 20, 1, counts=rest) for run in (sf.simulate, simulate_plainly)
         ]
         assert_same_run(*both)
-    with pytest.raises(sf.InvalidCounts, match="hold no sums of rewards"):
-        sf.simulate(
-            hidden.world,
-            build(hidden),
-            20,
-            1,
-            counts=sf.simulate(known.world, build(known), 9, 0).counts,
-        )
+    refuses(
+        sf.InvalidCounts,
+        "hold no sums of rewards",
+        sf.simulate,
+        hidden.world,
+        build(hidden),
+        20,
+        1,
+        counts=sf.simulate(known.world, build(known), 9, 0).counts,
+    )
 
 
-def test_logs_are_for_kl(case_of):
+def test_logs_are_for_kl(case_of, refuses):
     """The paper's proof needs a baseline from before the data."""
     case = case_of("plain", False)
     rng = np.random.default_rng(0)
@@ -206,10 +231,12 @@ def test_logs_are_for_kl(case_of):
         lambda agent: sf.Learner(agent, 0, counts),
         lambda agent: agent.plan(counts.merge(sf.Counts.zeros(case.problem))),
     ):
-        with pytest.raises(
-            sf.InvalidCounts, match=r"logged episodes, which the paper's bounds do not cover.*sf.KL"
-        ):
-            use(paper)
+        refuses(
+            sf.InvalidCounts,
+            r"logged episodes, which the paper's bounds do not cover.*sf.KL",
+            use,
+            paper,
+        )
         use(sharp)
 
 
@@ -375,11 +402,16 @@ def test_what_was_checked_is_played(case_of):
         learner.begin()
 
 
-def test_a_learner_goes_on_with_the_share_it_began_with(tmp_path):
+def test_a_learner_goes_on_with_the_share_it_began_with(tmp_path, refuses):
     """When it replans decides what is played next."""
     world = sf.world("trap")
     settings = (world.problem, world.baseline, 0.2)
     sf.save_learner(sf.Learner(sf.EpsMix(*settings, replan=0.1), 1), tmp_path / "learner.npz")
-    with pytest.raises(sf.InvalidFile, match="belongs to another learner"):
-        sf.load_learner(tmp_path / "learner.npz", sf.EpsMix(*settings))
+    refuses(
+        sf.InvalidFile,
+        "belongs to another learner",
+        sf.load_learner,
+        tmp_path / "learner.npz",
+        sf.EpsMix(*settings),
+    )
     assert sf.load_learner(tmp_path / "learner.npz", sf.EpsMix(*settings, replan=0.1)).episodes == 0

@@ -160,7 +160,7 @@ def test_no_range_overflows_wherever_it_is_used():
         ),
         (
             lambda: sf.Units(-9e307, 9e307),
-            r"units is -9e\+307, expected at most 1e\+100: count it in larger units",
+            r"units is -9e\+307, expected a number .* to 1e\+100\. .* Count it in larger units",
         ),
         (
             lambda: sf.Units(0.0, 5e-324),
@@ -168,11 +168,11 @@ def test_no_range_overflows_wherever_it_is_used():
         ),
         (
             lambda: sf.Guard(floor=0.0, low=-9e307, high=9e307),
-            r"low is -9e\+307, expected at most 1e\+100",
+            r"low is -9e\+307, expected a number .* to 1e\+100",
         ),
         (
             lambda: sf.StepMix(PROBLEM, BASELINE, 9e307),
-            r"floor is 9e\+307, expected at most 1e\+100",
+            r"floor is 9e\+307, expected a number .* to 1e\+100",
         ),
         (lambda: sf.guard_env(Coin(), None, **ACTS, **RUN), r"guard is None, expected sf\.Guard"),
         (lambda: sf.save_learner(AGENT, "learner.npz"), "Expected a learner, .* found EpsMix"),
@@ -191,32 +191,39 @@ def test_no_range_overflows_wherever_it_is_used():
         ),
     ],
 )
-def test_a_refusal_says_what_was_expected(make, words):
-    with pytest.raises(sf.SurefootError, match=words):
-        make()
+def test_a_refusal_says_what_was_expected(make, words, refuses):
+    refuses(sf.SurefootError, words, make)
 
 
 @pytest.mark.parametrize("size", [1.5, 9e307])
-def test_what_was_observed_is_judged_by_its_range_however_large_it_is(size):
+def test_what_was_observed_is_judged_by_its_range_however_large_it_is(size, refuses):
     """A setting may be refused and given anew; an episode that is left out because of its reward
     proves nothing.
     """
     learner = sf.Learner(LEARNER, seed=0, absorbing_state=1)
     learner.begin()
     learner.act(0)
-    with pytest.raises(sf.InvalidEpisode, match="outside the declared range"):
-        learner.observe(0, size, terminated=True)
+    refuses(
+        sf.InvalidEpisode, "outside the declared range", learner.observe, 0, size, terminated=True
+    )
     assert learner.counts.refused == 1
     state, ticket = GUARD.draw(GUARD.begin(), GUARD.plan(GUARD.begin()), np.random.default_rng(0))
     assert "the premise is false" in GUARD.settle(state, ticket, -size).alarm
-    with pytest.raises(sf.InvalidEpisode, match="above the declared range"):
-        GUARD.settle(state, ticket, size)
+    refuses(sf.InvalidEpisode, "above the declared range", GUARD.settle, state, ticket, size)
 
 
 @pytest.mark.parametrize("paid", [None, "much", [0.5, 0.5]])
-def test_an_environment_that_pays_no_number_ends_a_guarded_run_in_words(paid, tmp_path):
-    with pytest.raises(sf.InvalidEpisode, match=r"The environment paid .*, expected a number"):
-        sf.guard_env(Coin(paid), GUARD, **ACTS, **RUN, save=tmp_path / "run.npz")
+def test_an_environment_that_pays_no_number_ends_a_guarded_run_in_words(paid, tmp_path, refuses):
+    refuses(
+        sf.InvalidEpisode,
+        r"The environment paid .*, expected a number",
+        sf.guard_env,
+        Coin(paid),
+        GUARD,
+        **ACTS,
+        **RUN,
+        save=tmp_path / "run.npz",
+    )
     run = sf.guard_env(Coin(), GUARD, **ACTS, **RUN, save=tmp_path / "run.npz", resume=True)
     assert run.state.tickets.n == 3 and sum(run.played.values()) == 3
     # the ticket of that episode stays open

@@ -34,7 +34,7 @@ def agent(problem=PROBLEM, floor=0.1, **more):
 # --- claims ---------------------------------------------------------------------------------------
 
 
-def test_unclaimed_counts_are_trusted_at_most():
+def test_unclaimed_counts_are_trusted_at_most(refuses):
     plan = agent().plan(hand())
     assert plan.lower >= 0.1
     assert plan.safety == "trusted"
@@ -45,10 +45,7 @@ def test_unclaimed_counts_are_trusted_at_most():
             sf.TabularMDP(np.full((2, 2, 2), 0.5), R, H=2), agent(), 5, 0, counts=counts
         ),
     ):
-        with pytest.raises(
-            sf.InvalidCounts, match=r"counts = counts\.claimed_for\(agent\.problem\)"
-        ):
-            go_on(hand())
+        refuses(sf.InvalidCounts, r"counts = counts\.claimed_for\(agent\.problem\)", go_on, hand())
     for counts in (hand().claimed_for(PROBLEM), hand(problem=PROBLEM)):
         plan = agent().plan(counts)
         assert plan.safety == "certified"
@@ -72,7 +69,7 @@ def test_rivals_do_not_certify_by_unclaimed_counts():
         assert rival.plan(counts.claimed_for(PROBLEM)).safety == "certified"
 
 
-def test_returns_and_accounts_that_nobody_claimed_become_nobodys():
+def test_returns_and_accounts_that_nobody_claimed_become_nobodys(refuses):
     reads, does_not = agent(), agent(returns=None)
     weights = np.zeros(66, dtype=int)
     weights[20] = 4 * 2**20
@@ -90,18 +87,25 @@ def test_returns_and_accounts_that_nobody_claimed_become_nobodys():
         assert begun.baseline_returns.tolist() == [4, 2**22]
         assert begun.spread_episodes == (4 if spread else 0)
     account = hand(problem=PROBLEM, account=[3, 1, 5])
-    with pytest.raises(
-        sf.InvalidCounts, match=r"account of another agent.*or of nobody.*agent\.claim\(counts\)"
-    ):
-        sf.Learner(sf.BudgetExploration(PROBLEM, UNIFORM, 0.1), 0, account)
+    refuses(
+        sf.InvalidCounts,
+        r"account of another agent.*or of nobody.*agent\.claim\(counts\)",
+        sf.Learner,
+        sf.BudgetExploration(PROBLEM, UNIFORM, 0.1),
+        0,
+        account,
+    )
 
 
-def test_a_claim_does_not_overrule_what_is_known():
+def test_a_claim_does_not_overrule_what_is_known(refuses):
     counts = hand(problem=PROBLEM)
-    with pytest.raises(sf.InvalidCounts, match=r"start: state 0 in these counts, state 1 expected"):
-        counts.claimed_for(sf.Problem(R, H=2, s1=1))
-    with pytest.raises(sf.InvalidCounts, match="not of Problem"):
-        hand(problem=sf.Problem(np.zeros((3, 2)), H=2))
+    refuses(
+        sf.InvalidCounts,
+        r"start: state 0 in these counts, state 1 expected",
+        counts.claimed_for,
+        sf.Problem(R, H=2, s1=1),
+    )
+    refuses(sf.InvalidCounts, "not of Problem", hand, problem=sf.Problem(np.zeros((3, 2)), H=2))
 
 
 def test_what_is_said_survives_saving(tmp_path):
@@ -133,12 +137,11 @@ def test_what_is_said_survives_saving(tmp_path):
         '{"asserted": true, "units": "[1, 0]"}',
     ],
 )
-def test_damaged_claims(text, tmp_path):
+def test_damaged_claims(text, tmp_path, refuses):
     with pytest.raises((ValueError, TypeError)):
         Origin.from_text(text)
     write_arrays(tmp_path / "counts.npz", "counts", {"n_sas": HAND, "origin": np.asarray(text)})
-    with pytest.raises(sf.InvalidFile, match="damaged"):
-        sf.Counts.load(tmp_path / "counts.npz")
+    refuses(sf.InvalidFile, "damaged", sf.Counts.load, tmp_path / "counts.npz")
     for ranges in (
         "[1]",
         '[["a", 2, 1]]',
@@ -154,37 +157,47 @@ def test_damaged_claims(text, tmp_path):
 # --- which part differs, and what stays -----------------------------------------------------------
 
 
-def test_dynamics_survive_a_change_of_rewards_and_sums_do_not():
+def test_dynamics_survive_a_change_of_rewards_and_sums_do_not(refuses):
     unknown = PROBLEM.forget(rewards=True)
     counts = sf.Counts.zeros(unknown)
     for _ in range(20):
         counts.add(sf.Episode([0, 1, 1], [0, 1], [0.5, 0.5]))
     wider = sf.Problem(R, H=2, unknown=True, units=sf.Units(0, 2))
-    with pytest.raises(
-        sf.InvalidCounts, match=r"units: \[0\.0, 1\.0\] in these counts.*counts\.forget_rewards\(\)"
-    ):
-        agent(wider).plan(counts)
+    refuses(
+        sf.InvalidCounts,
+        r"units: \[0\.0, 1\.0\] in these counts.*counts\.forget_rewards\(\)",
+        agent(wider).plan,
+        counts,
+    )
     for known in (PROBLEM, sf.Problem.rescaled(R, sf.Units(0, 2), H=2), sf.Problem(R / 2, H=2)):
         for kept in (counts, counts.forget_rewards()):
             assert agent(known).plan(kept).grounds.counts.played.sum() == 40
     assert counts.forget_rewards().x_sa is None
-    with pytest.raises(sf.InvalidCounts, match="hold no sums of rewards"):
-        agent(wider).plan(counts.forget_rewards())
+    refuses(sf.InvalidCounts, "hold no sums of rewards", agent(wider).plan, counts.forget_rewards())
 
 
-def test_an_episode_of_another_problem_is_refused():
+def test_an_episode_of_another_problem_is_refused(refuses):
     counts = sf.Counts.zeros(PROBLEM)
     other = sf.Problem(R / 2, H=2)
-    with pytest.raises(sf.InvalidEpisode, match=r"another problem \(rewards: .*not counted"):
-        counts.add(sf.Episode.of(other, [0, 1, 1], [0, 1]))
-    with pytest.raises(sf.InvalidEpisode, match="another problem"):
-        sf.Episode.of(other, [0, 1, 1], [0, 1]).as_learnt(PROBLEM, False)
+    refuses(
+        sf.InvalidEpisode,
+        r"another problem \(rewards: .*not counted",
+        counts.add,
+        sf.Episode.of(other, [0, 1, 1], [0, 1]),
+    )
+    refuses(
+        sf.InvalidEpisode,
+        "another problem",
+        sf.Episode.of(other, [0, 1, 1], [0, 1]).as_learnt,
+        PROBLEM,
+        False,
+    )
     assert not counts.n_sas.any()
     # control: an equal one
     assert counts.add(sf.Episode.of(sf.Problem(R, H=2), [0, 1, 1], [0, 1])).episodes == 1
 
 
-def test_rewards_of_an_episode_are_in_the_users_units():
+def test_rewards_of_an_episode_are_in_the_users_units(refuses):
     problem = sf.Problem.rescaled(R, sf.Units(-1, 10), H=2, unknown=[[True, False], [True, True]])
     episode = sf.Episode.of(problem, [0, 0, 1], [0, 1], [0.3, 5.0])
     assert episode.rewards[0] == 0.3
@@ -194,10 +207,12 @@ def test_rewards_of_an_episode_are_in_the_users_units():
     counts[0].add(episode)
     counts[1].add(sf.Episode([0, 0, 1], [0, 1], [0.3, 5.0]))
     assert counts[0].x_sa[0, 0, 0] == counts[1].x_sa[0, 0, 0] == int(1.3 / 11 * 2**20)
-    with pytest.raises(
-        sf.InvalidEpisode, match=r"rewards\[0\] is 11, outside the declared range \(-1, 10\)"
-    ):
-        counts[1].add(sf.Episode([0, 0, 1], [0, 1], [11, 0]))
+    refuses(
+        sf.InvalidEpisode,
+        r"rewards\[0\] is 11, outside the declared range \(-1, 10\)",
+        counts[1].add,
+        sf.Episode([0, 0, 1], [0, 1], [11, 0]),
+    )
     table = sf.Problem(R, H=2)
     # in [0, 1] nothing changes
     assert sf.Episode.of(table, [0, 0, 1], [0, 1]).rewards.tolist() == [0.2, 0.8]
@@ -206,16 +221,15 @@ def test_rewards_of_an_episode_are_in_the_users_units():
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def test_ranges_join_and_never_overlap():
+def test_ranges_join_and_never_overlap(refuses):
     held = with_range(with_range((), Range("a", 0, 4)), Range("a", 10, 12))
     held = with_range(held, Range("b", 0, 4))
     assert set(with_range(held, Range("a", 5, 9))) == {Range("a", 0, 12), Range("b", 0, 4)}
     for again in (Range("a", 4, 4), Range("a", 3, 11), Range("a", 12, 20), Range("b", 0, 0)):
-        with pytest.raises(sf.InvalidCounts, match="in these counts already"):
-            with_range(held, again)
+        refuses(sf.InvalidCounts, "in these counts already", with_range, held, again)
 
 
-def test_runs_and_learners_number_their_episodes():
+def test_runs_and_learners_number_their_episodes(refuses):
     world = sf.world("trap")
     mine = sf.StepMix(world.problem, world.baseline, 0.6)
     first = sf.simulate(world, mine, 30, seed=0).counts
@@ -223,12 +237,15 @@ def test_runs_and_learners_number_their_episodes():
     assert (one.first, one.last) == (0, 29)
     more = simulate_plainly(world, mine, 20, seed=0, counts=first).counts
     assert more.ranges == (Range(one.source, 0, 49),)
-    with pytest.raises(sf.InvalidCounts, match="Episodes 0 to 29"):
-        more.merge(first)
+    refuses(sf.InvalidCounts, "Episodes 0 to 29", more.merge, first)
     other = sf.simulate(world, mine, 30, seed=1).counts
     assert len(first.merge(other).ranges) == 2
-    with pytest.raises(sf.InvalidCounts, match="evidence counts once"):
-        first.merge(sf.simulate(world, mine, 30, seed=0).counts)
+    refuses(
+        sf.InvalidCounts,
+        "evidence counts once",
+        first.merge,
+        sf.simulate(world, mine, 30, seed=0).counts,
+    )
 
 
 # --- rewards that were refused --------------------------------------------------------------------
@@ -243,7 +260,7 @@ def refused():
     return learner
 
 
-def test_counts_that_lack_an_episode_because_of_its_reward_are_refused(tmp_path):
+def test_counts_that_lack_an_episode_because_of_its_reward_are_refused(tmp_path, refuses):
     learner = refused()
     learner.abandon()
     assert learner.counts.refused == 1
@@ -256,10 +273,8 @@ def test_counts_that_lack_an_episode_because_of_its_reward_are_refused(tmp_path)
             lambda counts: counts.merge(sf.Counts.zeros(PROBLEM.forget(rewards=True))),
             lambda counts: counts.claimed_for(PROBLEM),
         ):
-            with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
-                use(counts)
-    with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
-        learner.begin()
+            refuses(sf.InvalidCounts, "selected by its outcome", use, counts)
+    refuses(sf.InvalidCounts, "selected by its outcome", learner.begin)
 
 
 def test_a_reward_that_was_refused_is_not_replaced_by_another():
@@ -278,7 +293,7 @@ def test_a_reward_that_was_refused_is_not_replaced_by_another():
 
 
 @pytest.mark.parametrize("pooled", [False, True])
-def test_counts_that_cannot_be_of_whole_episodes_are_refused(pooled):
+def test_counts_that_cannot_be_of_whole_episodes_are_refused(pooled, refuses):
     problem = sf.Problem(R, H=2, stationary=True)
     good = hand(problem=problem)
     # Pooled, what follows the last step is not counted.
@@ -286,12 +301,20 @@ def test_counts_that_cannot_be_of_whole_episodes_are_refused(pooled):
         edited = good.copy()
         edited.n_sas[change[:4]] += change[4]
         counts = edited.pool() if pooled else edited
-        with pytest.raises(sf.InvalidCounts, match="not counts of whole episodes"):
-            agent(problem, pooled=pooled).plan(counts)
+        refuses(
+            sf.InvalidCounts,
+            "not counts of whole episodes",
+            agent(problem, pooled=pooled).plan,
+            counts,
+        )
     starts = good.copy()
     starts.n_start[:] = [2, 2]
-    with pytest.raises(sf.InvalidCounts, match="not counts of whole episodes"):
-        agent(problem, pooled=pooled).plan(bad_starts() if pooled else starts)
+    refuses(
+        sf.InvalidCounts,
+        "not counts of whole episodes",
+        agent(problem, pooled=pooled).plan,
+        bad_starts() if pooled else starts,
+    )
     assert agent(problem, pooled=pooled).plan(good.pool() if pooled else good).certified  # control
 
 
@@ -357,7 +380,7 @@ def test_arrays_that_change_later_change_nothing():
             frozen[...] = 0
 
 
-def test_counts_that_share_an_array_are_refused_when_it_no_longer_makes_sense():
+def test_counts_that_share_an_array_are_refused_when_it_no_longer_makes_sense(refuses):
     """copy=False is asked for by whoever shares the array; a change of it is a change of the
     evidence.
     """
@@ -365,8 +388,7 @@ def test_counts_that_share_an_array_are_refused_when_it_no_longer_makes_sense():
     counts = sf.Counts(shared, n_start=[4, 0], copy=False, problem=PROBLEM)
     assert agent().plan(counts).certified
     shared[0, 0, 0, 0] += 100
-    with pytest.raises(sf.InvalidCounts, match="not counts of whole episodes"):
-        agent().plan(counts)
+    refuses(sf.InvalidCounts, "not counts of whole episodes", agent().plan, counts)
 
 
 def test_two_threads_do_not_count_an_episode_twice(monkeypatch):

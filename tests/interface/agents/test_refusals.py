@@ -65,12 +65,11 @@ PROBLEM = sf.Problem(R, H=H)
         ({"r": R, "s1": 3}, r"s1 is 3, expected a state in 0..2"),
     ],
 )
-def test_problems(settings, message):
-    with pytest.raises(sf.InvalidModel, match=message):
-        sf.Problem(H=H, **settings)
+def test_problems(settings, message, refuses):
+    refuses(sf.InvalidModel, message, sf.Problem, H=H, **settings)
 
 
-def test_worlds():
+def test_worlds(refuses):
     P = np.full((S, A, S), 1 / 3)
     for settings, message in (
         ({"r": R, "r_next": AFTER}, "either as r or as r_next"),
@@ -80,14 +79,13 @@ def test_worlds():
             r"P\[0, 0, 0, 0\] is 0.333333, but support says .*impossible",
         ),
     ):
-        with pytest.raises(sf.InvalidModel, match=message):
-            sf.TabularMDP(P, H=H, **settings)
+        refuses(sf.InvalidModel, message, sf.TabularMDP, P, H=H, **settings)
     several = sf.TabularMDP(P, R, H=H, start=[0.5, 0.5, 0.0])
     with pytest.raises(sf.InvalidModel, match=r"several states; see problem.start"):
         _ = several.s1
 
 
-def test_a_world_that_is_not_what_the_agent_was_given():
+def test_a_world_that_is_not_what_the_agent_was_given(refuses):
     """A premise that the simulator can see to be false is refused, and not certified."""
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(S), size=(S, A))
@@ -112,29 +110,43 @@ def test_a_world_that_is_not_what_the_agent_was_given():
             "support excludes transitions",
         ),
     ):
-        with pytest.raises(sf.InvalidModel, match=message):
-            sf.simulate(world, sf.StepMix(problem, BASELINE, 0.0, pooled=pooled), 5, seed=0)
+        refuses(
+            sf.InvalidModel,
+            message,
+            sf.simulate,
+            world,
+            sf.StepMix(problem, BASELINE, 0.0, pooled=pooled),
+            5,
+            seed=0,
+        )
     for world, pooled in ((by_step, False), (after, True)):  # control: the same, rightly given
         agent = sf.StepMix(world.problem.forget(rewards=True), BASELINE, 0.0, pooled=pooled)
         assert sf.simulate(world, agent, 5, seed=0).episodes == 5
 
 
-def test_counts_and_episodes():
+def test_counts_and_episodes(refuses):
     masked = sf.Problem(R, H=H, support=ALL & (np.arange(S) < 2))
     hidden = PROBLEM.forget(rewards=True)
     agent = sf.StepMix(masked, BASELINE, 0.1)
     outside = sf.Counts.zeros(masked).add(sf.Episode([0, 1, 2], [1, 0]))
-    with pytest.raises(
+    refuses(
         sf.InvalidCounts,
-        match=r"Action 0 in state 1 \(step 1\) led to state 2.*support.*correct the",
-    ):
-        agent.plan(outside)
-    with pytest.raises(sf.InvalidCounts, match=r"expected \(2, 3, 2, 3\) for Problem"):
-        agent.plan(sf.Counts(np.zeros((2, 4, 2, 4))))
-    with pytest.raises(sf.InvalidCounts, match="hold no sums of rewards"):
-        sf.StepMix(hidden, BASELINE, 0.1).plan(
-            sf.Counts.zeros(PROBLEM).add(sf.Episode([0, 1, 2], [1, 0]))
-        )
+        r"Action 0 in state 1 \(step 1\) led to state 2.*support.*correct the",
+        agent.plan,
+        outside,
+    )
+    refuses(
+        sf.InvalidCounts,
+        r"expected \(2, 3, 2, 3\) for Problem",
+        agent.plan,
+        sf.Counts(np.zeros((2, 4, 2, 4))),
+    )
+    refuses(
+        sf.InvalidCounts,
+        "hold no sums of rewards",
+        sf.StepMix(hidden, BASELINE, 0.1).plan,
+        sf.Counts.zeros(PROBLEM).add(sf.Episode([0, 1, 2], [1, 0])),
+    )
     counts = sf.Counts.zeros(hidden)
     for episode, message in (
         (sf.Episode([0, 1, 2], [1, 0]), r"no rewards, but its rewards are unknown.*Episode.of"),
@@ -143,23 +155,40 @@ def test_counts_and_episodes():
             r"rewards\[1\] is 1.5, outside the declared range \(0, 1\).*not counted",
         ),
     ):
-        with pytest.raises(sf.InvalidEpisode, match=message):
-            counts.add(episode)
-    with pytest.raises(sf.InvalidEpisode, match=r"no rewards, but it was played by the baseline"):
-        sf.Counts.zeros(PROBLEM).add(sf.Episode([0, 1, 2], [1, 0], baseline=True))
+        refuses(sf.InvalidEpisode, message, counts.add, episode)
+    refuses(
+        sf.InvalidEpisode,
+        r"no rewards, but it was played by the baseline",
+        sf.Counts.zeros(PROBLEM).add,
+        sf.Episode([0, 1, 2], [1, 0], baseline=True),
+    )
     assert counts == sf.Counts.zeros(hidden)
-    with pytest.raises(sf.InvalidEpisode, match="must bring the rewards seen"):
-        sf.Counts.zeros(hidden).add(sf.Episode.of(hidden, [0, 1, 2], [1, 0]))
-    with pytest.raises(
-        sf.InvalidEpisode, match=r"rewards\[0\] is 7, outside the declared range \(0, 1\)"
-    ):
-        sf.Counts.zeros(hidden).add(sf.Episode.of(hidden, [0, 1, 2], [1, 0], [7, 0]))
-    with pytest.raises(
-        sf.InvalidEpisode, match=r"rewards of shape \(1,\), expected one per action: \(2,\)"
-    ):
-        sf.Counts.zeros(hidden).add(sf.Episode([0, 1, 2], [1, 0], [0.5]))
-    with pytest.raises(sf.InvalidCounts, match="more than one unit of reward per visit"):
-        sf.Counts(np.zeros((S, A, S)), H, x_sa=np.full((S, A), 2**33))
+    refuses(
+        sf.InvalidEpisode,
+        "must bring the rewards seen",
+        sf.Counts.zeros(hidden).add,
+        sf.Episode.of(hidden, [0, 1, 2], [1, 0]),
+    )
+    refuses(
+        sf.InvalidEpisode,
+        r"rewards\[0\] is 7, outside the declared range \(0, 1\)",
+        sf.Counts.zeros(hidden).add,
+        sf.Episode.of(hidden, [0, 1, 2], [1, 0], [7, 0]),
+    )
+    refuses(
+        sf.InvalidEpisode,
+        r"rewards of shape \(1,\), expected one per action: \(2,\)",
+        sf.Counts.zeros(hidden).add,
+        sf.Episode([0, 1, 2], [1, 0], [0.5]),
+    )
+    refuses(
+        sf.InvalidCounts,
+        "more than one unit of reward per visit",
+        sf.Counts,
+        np.zeros((S, A, S)),
+        H,
+        x_sa=np.full((S, A), 2**33),
+    )
 
 
 @pytest.mark.parametrize(
@@ -178,13 +207,11 @@ def test_counts_and_episodes():
         ),
     ],
 )
-def test_the_papers_bounds(settings, message):
+def test_the_papers_bounds(settings, message, refuses):
     """What its proof does not cover is refused, with KL() as the remedy; with KL it is accepted."""
     settings = {"problem": PROBLEM, "baseline": BASELINE, "floor": 0.1, **settings}
-    with pytest.raises(sf.InvalidSetting, match=message + r".*"):
-        sf.StepMix(**settings, bounds=sf.Bernstein())
-    with pytest.raises(sf.InvalidSetting, match=r"bounds=sf.KL\(\)"):
-        sf.StepMix(**settings, bounds=sf.Bernstein())
+    refuses(sf.InvalidSetting, message + r".*", sf.StepMix, **settings, bounds=sf.Bernstein())
+    refuses(sf.InvalidSetting, r"bounds=sf.KL\(\)", sf.StepMix, **settings, bounds=sf.Bernstein())
     assert sf.StepMix(**settings).bounds == sf.KL()
 
 
@@ -217,17 +244,18 @@ def test_the_papers_bounds(settings, message):
         ),
     ],
 )
-def test_settings(make, message):
-    with pytest.raises(sf.InvalidSetting, match=message):
-        make()
+def test_settings(make, message, refuses):
+    refuses(sf.InvalidSetting, message, make)
 
 
-def test_an_explorer_needs_a_generator_and_gives_a_policy():
+def test_an_explorer_needs_a_generator_and_gives_a_policy(refuses):
     agent = sf.StepMix(PROBLEM, BASELINE, 0.1, explorer=sf.Thompson(PROBLEM))
-    with pytest.raises(sf.InvalidSetting, match=r"call plan\(counts, rng\)"):
-        agent.plan(sf.Counts.zeros(PROBLEM))
+    refuses(sf.InvalidSetting, r"call plan\(counts, rng\)", agent.plan, sf.Counts.zeros(PROBLEM))
     wrong = sf.StepMix(PROBLEM, BASELINE, 0.1, explorer=lambda counts, rng: BASELINE[:1])
-    with pytest.raises(
-        sf.InvalidPolicy, match=r"the explorer's policy.* shape \(1, 3, 2\), expected"
-    ):
-        wrong.plan(sf.Counts.zeros(PROBLEM), np.random.default_rng(0))
+    refuses(
+        sf.InvalidPolicy,
+        r"the explorer's policy.* shape \(1, 3, 2\), expected",
+        wrong.plan,
+        sf.Counts.zeros(PROBLEM),
+        np.random.default_rng(0),
+    )

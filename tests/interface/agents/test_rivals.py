@@ -157,15 +157,15 @@ def test_settings_that_are_refused(make, kind, settings, message):
         ([[0.5], [0.5, 0.5]], r"cost is ragged"),
     ],
 )
-def test_tables_of_costs_that_are_refused(make, table, message):
-    with pytest.raises(sf.InvalidSetting, match=message):
-        make(cost=table, budget=2.0, baseline_cost=1.0)
+def test_tables_of_costs_that_are_refused(make, table, message, refuses):
+    refuses(sf.InvalidSetting, message, make, cost=table, budget=2.0, baseline_cost=1.0)
 
 
-def test_an_empty_table_of_costs_is_refused_in_words(make):
+def test_an_empty_table_of_costs_is_refused_in_words(make, refuses):
     for table in ([], np.zeros((0, S, A))):
-        with pytest.raises(sf.InvalidSetting, match="cost has shape"):
-            make(cost=table, budget=2.0, baseline_cost=1.0)
+        refuses(
+            sf.InvalidSetting, "cost has shape", make, cost=table, budget=2.0, baseline_cost=1.0
+        )
 
 
 def test_a_budget_out_of_range_is_about_costs(make):
@@ -178,37 +178,41 @@ def test_a_budget_out_of_range_is_about_costs(make):
     assert make(cost=TABLE, budget=9.0, baseline_cost=1.0).kappa == 8.0
 
 
-def test_bounds_of_another_kind_are_refused(make, kind, value):
+def test_bounds_of_another_kind_are_refused(make, kind, value, refuses):
     class Mine(OWN_BOX[kind]):
         pass
 
     other = sf.HoeffdingBox() if kind == "DOPE" else sf.BernsteinBox()
     for wrong in (other, sf.KL(), sf.Bernstein(), Mine(), OWN_BOX[kind], None, 1.0):
-        with pytest.raises(
+        refuses(
             sf.InvalidSetting,
-            match=r"expected sf\.\w+\(\) or sf.MaurerPontilBox\(\), and not a sub",
-        ):
-            make(1.0, baseline_value=value, bounds=wrong)
+            r"expected sf\.\w+\(\) or sf.MaurerPontilBox\(\), and not a sub",
+            make,
+            1.0,
+            baseline_value=value,
+            bounds=wrong,
+        )
     assert not Mine().certified
     for right in (OWN_BOX[kind](), sf.MaurerPontilBox()):  # control
         assert make(1.0, baseline_value=value, bounds=right).bounds.certified
 
 
 @pytest.mark.parametrize("box", [sf.BernsteinBox, sf.HoeffdingBox, sf.MaurerPontilBox])
-def test_scales_of_boxes(box):
+def test_scales_of_boxes(box, refuses):
     assert box().certified
     assert box(1).certified
     for scale in (0.0, 0.999, 2.0):
         assert not box(scale).certified
     for wrong in (-1.0, np.inf, np.nan, "one", True, None):
-        with pytest.raises(
+        refuses(
             sf.InvalidSetting,
-            match=r"scale is .*expected a finite number >= 0; 1 is the proved one",
-        ):
-            box(wrong)
+            r"scale is .*expected a finite number >= 0; 1 is the proved one",
+            box,
+            wrong,
+        )
 
 
-def test_problems_that_are_not_covered(kind, world, baseline, value):
+def test_problems_that_are_not_covered(kind, world, baseline, value, refuses):
     def build(problem):
         return LP_AGENTS[kind](problem, baseline, 1.0, baseline_value=value, episodes=10)
 
@@ -219,16 +223,34 @@ def test_problems_that_are_not_covered(kind, world, baseline, value):
         r"depend on the next state \(world.averaged\(\)": sf.Problem(r_next=np.zeros((H, S, A, S))),
     }
     for message, unfit in cases.items():
-        with pytest.raises(
-            sf.InvalidSetting, match=f"{kind} is built for known rewards.*not for .*{message}"
-        ):
-            build(unfit)
-    with pytest.raises(sf.InvalidSetting, match="expected a Problem"):
-        build(world)
-    with pytest.raises(sf.InvalidPolicy, match="baseline has shape"):
-        LP_AGENTS[kind](problem, baseline[:2], 1.0, baseline_value=value, episodes=10)
-    with pytest.raises(sf.InvalidCounts, match="Counts pooled over steps need dynamics"):
-        LP_AGENTS[kind](problem, baseline, 1.0, baseline_value=value, episodes=10, pooled=True)
+        refuses(
+            sf.InvalidSetting,
+            f"{kind} is built for known rewards.*not for .*{message}",
+            build,
+            unfit,
+        )
+    refuses(sf.InvalidSetting, "expected a Problem", build, world)
+    refuses(
+        sf.InvalidPolicy,
+        "baseline has shape",
+        LP_AGENTS[kind],
+        problem,
+        baseline[:2],
+        1.0,
+        baseline_value=value,
+        episodes=10,
+    )
+    refuses(
+        sf.InvalidCounts,
+        "Counts pooled over steps need dynamics",
+        LP_AGENTS[kind],
+        problem,
+        baseline,
+        1.0,
+        baseline_value=value,
+        episodes=10,
+        pooled=True,
+    )
     several = sf.Problem(problem.r, start=[0.5, 0.5, 0.0])
     # control: several starts are covered
     assert build(several).plan(sf.Counts.zeros(several)).source == "baseline"
@@ -246,16 +268,27 @@ def limited(name, world, baseline, value, episodes, **settings):
 
 
 @pytest.mark.parametrize("name", LIMITED)
-def test_more_episodes_than_the_proof_covers(name, world, baseline, value):
+def test_more_episodes_than_the_proof_covers(name, world, baseline, value, refuses):
     agent = limited(name, world, baseline, value, 100)
     for run in (sf.simulate, simulate_plainly):
-        with pytest.raises(
+        refuses(
             sf.InvalidSetting,
-            match=r"101 episodes are asked for, but .* are for 100 in all.*episodes=",
-        ):
-            run(world, agent, 101, seed=0)
-    with pytest.raises(sf.InvalidSetting, match="101 episodes are asked for"):
-        sf.simulate_many(world, agent, 101, seeds=range(2))
+            r"101 episodes are asked for, but .* are for 100 in all.*episodes=",
+            run,
+            world,
+            agent,
+            101,
+            seed=0,
+        )
+    refuses(
+        sf.InvalidSetting,
+        "101 episodes are asked for",
+        sf.simulate_many,
+        world,
+        agent,
+        101,
+        seeds=range(2),
+    )
     counts = sf.simulate(world, agent, 100, seed=0).counts  # control: a hundred are fine
     assert counts.episodes == 100
     fewer = limited(name, world, baseline, value, 99)
@@ -268,13 +301,12 @@ def test_more_episodes_than_the_proof_covers(name, world, baseline, value):
         lambda: sf.Learner(fewer, 0, counts.copy()),
         lambda: sf.simulate(world, fewer, 5, seed=0, counts=counts),
     ):
-        with pytest.raises(sf.InvalidCounts, match=message):
-            use()
+        refuses(sf.InvalidCounts, message, use)
 
 
 @pytest.mark.parametrize("name", LIMITED)
 def test_what_a_run_would_come_to_is_refused_before_it_begins(
-    name, world, baseline, value, monkeypatch
+    name, world, baseline, value, monkeypatch, refuses
 ):
     """60 episodes are held, 60 more are asked for, 100 are covered: known at once, and not an
     hour later.
@@ -292,27 +324,51 @@ def test_what_a_run_would_come_to_is_refused_before_it_begins(
     assert sf.simulate(world, agent, 40, seed=1, counts=counts).counts.episodes == 100
     assert planned
     planned.clear()
-    with pytest.raises(sf.SurefootError, match="for 100 in all"):
-        sf.simulate(world, agent, 60, seed=1, counts=counts)
+    refuses(
+        sf.SurefootError, "for 100 in all", sf.simulate, world, agent, 60, seed=1, counts=counts
+    )
     assert planned == []
 
 
-def test_refusals_of_the_switches(world, baseline, value):
+def test_refusals_of_the_switches(world, baseline, value, refuses):
     problem = world.problem
-    with pytest.raises(sf.InvalidSetting, match="relative to the baseline needs baseline_value="):
-        sf.BudgetExploration(problem, baseline, sf.Relative(0.1))
-    with pytest.raises(
-        sf.InvalidSetting, match="paper's bounds are proved for its own optimistic policy"
-    ):
-        sf.BudgetExploration(
-            problem, baseline, 1.0, learner=sf.BPIUCBVI(problem), bounds=sf.Bernstein()
-        )
-    with pytest.raises(sf.InvalidSetting, match="either learner= or explorer="):
-        sf.BudgetExploration(
-            problem, baseline, 1.0, learner=sf.BPIUCBVI(problem), explorer=sf.Thompson(problem)
-        )
-    with pytest.raises(sf.InvalidSetting, match="expected an agent such as"):
-        sf.BudgetExploration(problem, baseline, 1.0, learner="ucbvi")
+    refuses(
+        sf.InvalidSetting,
+        "relative to the baseline needs baseline_value=",
+        sf.BudgetExploration,
+        problem,
+        baseline,
+        sf.Relative(0.1),
+    )
+    refuses(
+        sf.InvalidSetting,
+        "paper's bounds are proved for its own optimistic policy",
+        sf.BudgetExploration,
+        problem,
+        baseline,
+        1.0,
+        learner=sf.BPIUCBVI(problem),
+        bounds=sf.Bernstein(),
+    )
+    refuses(
+        sf.InvalidSetting,
+        "either learner= or explorer=",
+        sf.BudgetExploration,
+        problem,
+        baseline,
+        1.0,
+        learner=sf.BPIUCBVI(problem),
+        explorer=sf.Thompson(problem),
+    )
+    refuses(
+        sf.InvalidSetting,
+        "expected an agent such as",
+        sf.BudgetExploration,
+        problem,
+        baseline,
+        1.0,
+        learner="ucbvi",
+    )
     other = sf.random_mdp(4, A, H, seed=0).problem
     for kind, settings in (
         (sf.BudgetExploration, {}),
@@ -321,34 +377,78 @@ def test_refusals_of_the_switches(world, baseline, value):
         # Also of the same sizes but for other rewards: what it proves is about those.
         paid = sf.Problem(np.ones((H, S, A)))
         for elsewhere in (other, paid):
-            with pytest.raises(sf.InvalidSetting, match="Build both from the same problem"):
-                kind(problem, baseline, 1.0, learner=sf.BPIUCBVI(elsewhere), **settings)
+            refuses(
+                sf.InvalidSetting,
+                "Build both from the same problem",
+                kind,
+                problem,
+                baseline,
+                1.0,
+                learner=sf.BPIUCBVI(elsewhere),
+                **settings,
+            )
         # control
         assert (
             kind(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem), **settings).learner
             is not None
         )
     given = {"baseline_value": value}
-    with pytest.raises(sf.InvalidSetting, match=r"expected sf.UCBVI\(...\) or sf.BPIUCBVI"):
-        sf.ConservativeUCBVI(
-            problem, baseline, 1.0, learner=sf.StepMix(problem, baseline, 1.0), **given
-        )
-    with pytest.raises(
-        sf.InvalidSetting, match=r"The delta of the agent inside is 0.1, above delta = 0.05"
-    ):
-        sf.ConservativeUCBVI(
-            problem, baseline, 1.0, learner=sf.BPIUCBVI(problem, delta=0.1), **given
-        )
-    with pytest.raises(sf.InvalidSetting, match="UCBVI is built for known rewards"):
-        sf.UCBVI(problem.forget(rewards=True), episodes=10)
-    with pytest.raises(sf.InvalidSetting, match="give baseline_value"):
-        sf.ConservativeUCBVI(problem, baseline, 1.0, episodes=10)
-    with pytest.raises(sf.InvalidSetting, match="either episodes=, for UCBVI inside, or learner="):
-        sf.ConservativeUCBVI(
-            problem, baseline, 1.0, episodes=10, learner=sf.BPIUCBVI(problem), **given
-        )
-    with pytest.raises(sf.InvalidSetting, match=r"baseline_value is 1, below the floor of 1.2"):
-        sf.BudgetExploration(problem, baseline, 1.2, baseline_value=1.0)
+    refuses(
+        sf.InvalidSetting,
+        r"expected sf.UCBVI\(...\) or sf.BPIUCBVI",
+        sf.ConservativeUCBVI,
+        problem,
+        baseline,
+        1.0,
+        learner=sf.StepMix(problem, baseline, 1.0),
+        **given,
+    )
+    refuses(
+        sf.InvalidSetting,
+        r"The delta of the agent inside is 0.1, above delta = 0.05",
+        sf.ConservativeUCBVI,
+        problem,
+        baseline,
+        1.0,
+        learner=sf.BPIUCBVI(problem, delta=0.1),
+        **given,
+    )
+    refuses(
+        sf.InvalidSetting,
+        "UCBVI is built for known rewards",
+        sf.UCBVI,
+        problem.forget(rewards=True),
+        episodes=10,
+    )
+    refuses(
+        sf.InvalidSetting,
+        "give baseline_value",
+        sf.ConservativeUCBVI,
+        problem,
+        baseline,
+        1.0,
+        episodes=10,
+    )
+    refuses(
+        sf.InvalidSetting,
+        "either episodes=, for UCBVI inside, or learner=",
+        sf.ConservativeUCBVI,
+        problem,
+        baseline,
+        1.0,
+        episodes=10,
+        learner=sf.BPIUCBVI(problem),
+        **given,
+    )
+    refuses(
+        sf.InvalidSetting,
+        r"baseline_value is 1, below the floor of 1.2",
+        sf.BudgetExploration,
+        problem,
+        baseline,
+        1.2,
+        baseline_value=1.0,
+    )
     # control
     agent = sf.BudgetExploration(problem, baseline, sf.Relative(0.1), baseline_value=value)
     assert agent.floor == pytest.approx(0.9 * value)
@@ -567,7 +667,7 @@ def test_a_ledger_of_scaled_values_is_not_spent_as_certified():
 # ---- resuming
 
 
-def test_another_table_of_costs_is_another_run(tmp_path):
+def test_another_table_of_costs_is_another_run(tmp_path, refuses):
     """A run about some costs is not continued about others, though budget and slack are the
     same.
     """
@@ -583,12 +683,21 @@ def test_another_table_of_costs_is_another_run(tmp_path):
     # control: its own goes on
     again = sf.learn(env, agent(one), 20, seed=0, save=path, resume=True)
     assert (again.max_cost, again.budget) == (first.max_cost, 1.5)
-    with pytest.raises(sf.InvalidFile, match="belongs to another run"):
-        sf.learn(env, agent(other), 20, seed=0, save=path, resume=True)
+    refuses(
+        sf.InvalidFile,
+        "belongs to another run",
+        sf.learn,
+        env,
+        agent(other),
+        20,
+        seed=0,
+        save=path,
+        resume=True,
+    )
 
 
 @pytest.mark.parametrize("name", ["baseline_value", "scale"])
-def test_numbers_are_compared_to_the_last_digit(name, tmp_path):
+def test_numbers_are_compared_to_the_last_digit(name, tmp_path, refuses):
     """The value that the agent was given, or its scale, shown with six digits, is compared with
     all of them.
     """
@@ -608,14 +717,23 @@ def test_numbers_are_compared_to_the_last_digit(name, tmp_path):
     sf.learn(env, agent(0.0), 20, seed=0, save=path)
     sf.learn(env, agent(0.0), 20, seed=0, save=path, resume=True)  # control
     for more in (1e-3, 1e-10):
-        with pytest.raises(sf.InvalidFile, match="belongs to another run"):
-            sf.learn(env, agent(more), 20, seed=0, save=path, resume=True)
+        refuses(
+            sf.InvalidFile,
+            "belongs to another run",
+            sf.learn,
+            env,
+            agent(more),
+            20,
+            seed=0,
+            save=path,
+            resume=True,
+        )
 
 
 # ---- words
 
 
-def test_a_plan_must_be_a_plan(world):
+def test_a_plan_must_be_a_plan(world, refuses):
     """The natural mistake in an agent of one's own: to return the policy."""
 
     class Mine:
@@ -630,20 +748,29 @@ def test_a_plan_must_be_a_plan(world):
         mine,
         sf.BudgetExploration(world.problem, sf.uniform(H, S, A), 0.1, learner=mine),
     ):
-        with pytest.raises(
+        refuses(
             sf.InvalidSetting,
-            match=r"The plan of Mine is a ndarray, expected an sf.Plan: sf.Plan.plain",
-        ):
-            sf.simulate(world, agent, 3, seed=0)
+            r"The plan of Mine is a ndarray, expected an sf.Plan: sf.Plan.plain",
+            sf.simulate,
+            world,
+            agent,
+            3,
+            seed=0,
+        )
     mine.answer = sf.Plan.plain(sf.uniform(H, S, A))
     assert sf.simulate(world, mine, 3, seed=0).violations is None
     assert (mine.answer.safety, mine.answer.certified) == ("no floor", False)
 
 
-def test_accounts_do_not_nest(world, baseline, value):
+def test_accounts_do_not_nest(world, baseline, value, refuses):
     three = (world.problem, baseline, 1.0)
-    with pytest.raises(sf.InvalidSetting, match="keeps an account of its own"):
-        sf.BudgetExploration(*three, learner=sf.BudgetExploration(*three))
+    refuses(
+        sf.InvalidSetting,
+        "keeps an account of its own",
+        sf.BudgetExploration,
+        *three,
+        learner=sf.BudgetExploration(*three),
+    )
     assert "baseline_value=" in repr(sf.BudgetExploration(*three, baseline_value=value))
 
 

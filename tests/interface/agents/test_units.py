@@ -76,35 +76,37 @@ def test_a_baseline_below_one_euro_is_not_certified(shop):
 
 
 @pytest.mark.parametrize("floor", [-40.1, 160.1, 1e9])
-def test_a_floor_outside_the_range_is_refused_with_the_range(shop, floor):
+def test_a_floor_outside_the_range_is_refused_with_the_range(shop, floor, refuses):
     for make in (
         lambda: sf.StepMix(shop.problem, BASELINE, floor),
         lambda: sf.BudgetExploration(shop.problem, BASELINE, floor),
         lambda: sf.DOPE(shop.problem, BASELINE, floor, baseline_value=50.0, episodes=10),
         lambda: sf.simulate(shop, sf.BPIUCBVI(shop.problem), 10, seed=0, floor=floor),
     ):
-        with pytest.raises(sf.InvalidSetting, match=r"returns lie in -40\.\.160 EUR per episode"):
-            make()
+        refuses(sf.InvalidSetting, r"returns lie in -40\.\.160 EUR per episode", make)
 
 
-def test_rewards_that_were_rescaled_by_hand_are_not_read_in_silence():
+def test_rewards_that_were_rescaled_by_hand_are_not_read_in_silence(refuses):
     old = (PAID - LOW) / (HIGH - LOW)
     for make in (
         lambda: sf.Problem(old, H=H, units=EUROS),
         lambda: sf.TabularMDP(DYNAMICS, old, H=H, units=EUROS),
     ):
-        with pytest.raises(
-            sf.InvalidModel, match=r"lies in 0\.\.1.*Problem\.rescaled\(r, units\).*Units\(0, 1\)"
-        ):
-            make()
+        refuses(
+            sf.InvalidModel, r"lies in 0\.\.1.*Problem\.rescaled\(r, units\).*Units\(0, 1\)", make
+        )
     assert sf.Problem.rescaled(old, EUROS, H=H).same_as(sf.Problem(PAID, H=H, units=EUROS))
 
 
-def test_rewards_are_read_in_their_units():
-    with pytest.raises(
-        sf.InvalidModel, match=r"r\[2, 1\] is 21, outside the units' range of -5 to 20 EUR a step"
-    ):
-        sf.Problem(np.where(PAID == -4.0, 21.0, PAID), H=H, units=EUROS)
+def test_rewards_are_read_in_their_units(refuses):
+    refuses(
+        sf.InvalidModel,
+        r"r\[2, 1\] is 21, outside the units' range of -5 to 20 EUR a step",
+        sf.Problem,
+        np.where(PAID == -4.0, 21.0, PAID),
+        H=H,
+        units=EUROS,
+    )
     hidden = np.zeros((3, 2), dtype=bool)
     hidden[2, 1] = True
     # is not read
@@ -116,8 +118,7 @@ def test_rewards_are_read_in_their_units():
     assert sf.Problem(r_next=by_next, H=H, units=EUROS).r_next_at(0) == pytest.approx(
         (by_next - LOW) / (HIGH - LOW)
     )
-    with pytest.raises(sf.InvalidModel, match="name of the units is 3"):
-        sf.Units(0.0, 5.0, name=3)
+    refuses(sf.InvalidModel, "name of the units is 3", sf.Units, 0.0, 5.0, name=3)
 
 
 # ---- what comes out
@@ -286,7 +287,7 @@ def test_forecasts_logs_and_certificates(shop, rescaled):
     assert start.agent.plan(start.counts).safety == "certified"
 
 
-def test_alarms_are_in_euros(shop):
+def test_alarms_are_in_euros(shop, refuses):
     agent = sf.StepMix(shop.problem, BASELINE, 60.0)
     watch = sf.Watchdog(0.01).on(agent)
     while not watch.alarmed:
@@ -294,8 +295,7 @@ def test_alarms_are_in_euros(shop):
     assert watch.alarm.floor == pytest.approx(60.0)
     assert watch.alarm.mean_return == pytest.approx(0.0, abs=1e-9)
     assert "The floor is 60 EUR per episode" in str(watch.alarm)
-    with pytest.raises(sf.InvalidEpisode, match="outside the range"):
-        sf.Watchdog(0.01).on(agent).after(500.0)
+    refuses(sf.InvalidEpisode, "outside the range", sf.Watchdog(0.01).on(agent).after, 500.0)
 
 
 def test_what_comes_out_leads_back():
@@ -313,12 +313,16 @@ def test_what_comes_out_leads_back():
     assert sf.Units(-1.0, 5.0, 4).from_user(1.5) == 5.5 / 6.0
 
 
-def test_a_rescaled_table_pays_at_every_step():
+def test_a_rescaled_table_pays_at_every_step(refuses):
     """Units that leave a step out are those of a world with a common start: nobody types them."""
-    with pytest.raises(
-        sf.InvalidModel, match=r"units are for 2 steps, but the problem has 3\. Leave steps out"
-    ):
-        sf.Problem.rescaled(np.full((1, 1), 0.5), sf.Units(2.0, 5.0, steps=2), H=3)
+    refuses(
+        sf.InvalidModel,
+        r"units are for 2 steps, but the problem has 3\. Leave steps out",
+        sf.Problem.rescaled,
+        np.full((1, 1), 0.5),
+        sf.Units(2.0, 5.0, steps=2),
+        H=3,
+    )
     for units in (sf.Units(2.0, 5.0), sf.Units(2.0, 5.0, steps=3)):  # controls
         assert sf.Problem.rescaled(np.full((1, 1), 0.5), units, H=3).lowest == 6.0
 

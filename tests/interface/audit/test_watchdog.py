@@ -243,7 +243,7 @@ def test_what_was_seen_is_latched():
     assert learner.episodes == 200
 
 
-def test_the_watch_can_be_saved_and_gone_on_with(tmp_path):
+def test_the_watch_can_be_saved_and_gone_on_with(tmp_path, refuses):
     """Counts and watch in files, at any moment: the agent that continues sees what the other
     would have.
     """
@@ -262,12 +262,24 @@ def test_the_watch_can_be_saved_and_gone_on_with(tmp_path):
     assert rest.watch == whole.watch
     assert rest.watch.alarmed
     assert rest.counts == whole.counts
-    with pytest.raises(sf.InvalidFile, match="another watchdog"):
-        sf.Watchdog(0.02).on(learner, tmp_path / "watch.npz")
-    with pytest.raises(sf.InvalidFile, match="another watchdog"):
-        sf.Watchdog().on(agent(floor=1.2), tmp_path / "watch.npz")
-    with pytest.raises(sf.InvalidSetting, match="belongs to another agent"):
-        sf.Learner(agent(floor=1.2), seed=0, watchdog=watch)
+    refuses(
+        sf.InvalidFile, "another watchdog", sf.Watchdog(0.02).on, learner, tmp_path / "watch.npz"
+    )
+    refuses(
+        sf.InvalidFile,
+        "another watchdog",
+        sf.Watchdog().on,
+        agent(floor=1.2),
+        tmp_path / "watch.npz",
+    )
+    refuses(
+        sf.InvalidSetting,
+        "belongs to another agent",
+        sf.Learner,
+        agent(floor=1.2),
+        seed=0,
+        watchdog=watch,
+    )
 
 
 def test_rewards_are_those_observed_where_they_are_unknown():
@@ -288,29 +300,44 @@ def test_rewards_are_those_observed_where_they_are_unknown():
     assert isinstance(learnt(Half(), agent(), 250).alarm, sf.Contradiction)
 
 
-def test_the_range_of_returns_is_that_of_the_problem():
+def test_the_range_of_returns_is_that_of_the_problem(refuses):
     """One prize in 50 steps: returns lie in [0, 1], not in [0, 50], and stakes are for that."""
     lake = sf.from_gymnasium("FrozenLake-v1", horizon=50)
     baseline = 0.8 * sf.solve(lake).policy + 0.2 / lake.A
     watch = sf.Watchdog().on(sf.EpsMix(lake.problem, baseline, floor=0.13, pooled=True))
     assert (watch.bet.low, watch.bet.span) == (0.0, 1.0)
     assert watch.bet.f == 0.13
-    with pytest.raises(sf.InvalidEpisode, match=r"return is 1\.5, outside the range \(0, 1\)"):
-        watch.after(1.5)
-    with pytest.raises(sf.InvalidEpisode, match="outside the range"):
-        watch.after(float("nan"))
+    refuses(sf.InvalidEpisode, r"return is 1\.5, outside the range \(0, 1\)", watch.after, 1.5)
+    refuses(sf.InvalidEpisode, "outside the range", watch.after, float("nan"))
 
 
 # ---- files of another run
 
 
-def test_another_watchdog_is_another_run(tmp_path):
+def test_another_watchdog_is_another_run(tmp_path, refuses):
     path = tmp_path / "run.npz"
     learnt(Coin(), episodes=20, save=path)
-    with pytest.raises(sf.InvalidFile, match="the watchdog"):
-        learnt(Coin(), episodes=20, save=path, resume=True, alpha=0.02)
-    with pytest.raises(sf.InvalidFile, match="the watchdog"):
-        sf.learn(Coin(), agent(), 20, seed=0, save=path, resume=True)
+    refuses(
+        sf.InvalidFile,
+        "the watchdog",
+        learnt,
+        Coin(),
+        episodes=20,
+        save=path,
+        resume=True,
+        alpha=0.02,
+    )
+    refuses(
+        sf.InvalidFile,
+        "the watchdog",
+        sf.learn,
+        Coin(),
+        agent(),
+        20,
+        seed=0,
+        save=path,
+        resume=True,
+    )
     assert learnt(Coin(), episodes=20, save=path, resume=True).episodes == 20  # control
 
 
@@ -357,7 +384,7 @@ def test_a_ledger_says_that_the_agent_was_frozen(tmp_path):
 # ---- refusals
 
 
-def test_whom_it_cannot_watch():
+def test_whom_it_cannot_watch(refuses):
     known = problem()
     costs = {"cost": np.full((H, 3, 2), 0.5), "budget": 3.0, "baseline_cost": 2.0, "episodes": 100}
     baseline = sf.embed_policy(known, np.full((2, 2), 0.5))
@@ -378,27 +405,42 @@ def test_whom_it_cannot_watch():
         "makes an agent play its baseline, but no baseline of Own is known": Own(),
     }
     for reason, unfit in refused.items():
-        with pytest.raises(sf.InvalidSetting, match=reason):
-            sf.Watchdog().on(unfit)
-        with pytest.raises(sf.InvalidSetting, match=reason):
-            sf.Learner(unfit, seed=0, watchdog=sf.Watchdog())
-    with pytest.raises(sf.InvalidSetting, match="keeps no floor"):
-        sf.learn(Coin(), sf.BPIUCBVI(known), 5, seed=0, watchdog=sf.Watchdog())
+        refuses(sf.InvalidSetting, reason, sf.Watchdog().on, unfit)
+        refuses(sf.InvalidSetting, reason, sf.Learner, unfit, seed=0, watchdog=sf.Watchdog())
+    refuses(
+        sf.InvalidSetting,
+        "keeps no floor",
+        sf.learn,
+        Coin(),
+        sf.BPIUCBVI(known),
+        5,
+        seed=0,
+        watchdog=sf.Watchdog(),
+    )
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, 1e-300, float("nan"), "0.01", True, None])
-def test_what_is_no_alpha(alpha):
-    with pytest.raises(
-        sf.InvalidSetting, match="the largest probability of a false alarm in the whole run"
-    ):
-        sf.Watchdog(alpha)
+def test_what_is_no_alpha(alpha, refuses):
+    refuses(
+        sf.InvalidSetting,
+        "the largest probability of a false alarm in the whole run",
+        sf.Watchdog,
+        alpha,
+    )
 
 
-def test_what_is_no_watchdog():
-    with pytest.raises(sf.InvalidSetting, match=r"expected sf.Watchdog"):
-        sf.learn(Coin(), agent(), 5, seed=0, watchdog=0.01)
-    with pytest.raises(sf.InvalidSetting, match=r"expected sf.Watchdog"):
-        sf.Learner(agent(), seed=0, watchdog=0.01)
+def test_what_is_no_watchdog(refuses):
+    refuses(
+        sf.InvalidSetting,
+        r"expected sf.Watchdog",
+        sf.learn,
+        Coin(),
+        agent(),
+        5,
+        seed=0,
+        watchdog=0.01,
+    )
+    refuses(sf.InvalidSetting, r"expected sf.Watchdog", sf.Learner, agent(), seed=0, watchdog=0.01)
 
 
 def test_a_watchdog_is_frozen_configuration():

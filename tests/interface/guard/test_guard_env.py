@@ -297,14 +297,18 @@ def test_a_run_that_was_stopped_is_one_that_was_not(name, stop, interrupted, tmp
         ({"episodes": 31, "ledger": None}, "plans were written to it"),
     ],
 )
-def test_another_run_does_not_go_on_with_a_file(other, words, tmp_path):
+def test_another_run_does_not_go_on_with_a_file(other, words, tmp_path, refuses):
     mine = files(tmp_path / "mine")
     played(episodes=30, **WATCHED, **mine)
     before = mine["save"].read_bytes()
     if "ledger" in other:
         mine["ledger"].unlink()
-    with pytest.raises(sf.InvalidFile, match=words):
-        played(**{"episodes": 30, **WATCHED, "save": mine["save"], "resume": True, **other})
+    refuses(
+        sf.InvalidFile,
+        words,
+        played,
+        **{"episodes": 30, **WATCHED, "save": mine["save"], "resume": True, **other},
+    )
     assert mine["save"].read_bytes() == before
 
 
@@ -367,7 +371,7 @@ def test_an_episode_in_which_the_process_is_killed_is_an_open_ticket(tmp_path, l
     assert played(informed, **SETTINGS, save=tmp_path / "b.npz", resume=True).state == whole.state
 
 
-def test_a_journal_that_does_not_fit_is_refused_and_kept(tmp_path, left):
+def test_a_journal_that_does_not_fit_is_refused_and_kept(tmp_path, left, refuses):
     shutil.copytree(left, tmp_path, dirs_exist_ok=True)
     journal = tmp_path / "b.npz.journal"
     text = journal.read_text()
@@ -378,12 +382,26 @@ def test_a_journal_that_does_not_fit_is_refused_and_kept(tmp_path, left):
     ):
         journal.write_text(changed)
         for _ in range(2):
-            with pytest.raises(sf.InvalidFile, match=words):
-                played(informed, **SETTINGS, save=tmp_path / "b.npz", resume=True)
+            refuses(
+                sf.InvalidFile,
+                words,
+                played,
+                informed,
+                **SETTINGS,
+                save=tmp_path / "b.npz",
+                resume=True,
+            )
         assert journal.read_text() == changed
     (tmp_path / "b.npz").unlink()
-    with pytest.raises(sf.InvalidFile, match="does not exist"):
-        played(informed, **SETTINGS, save=tmp_path / "b.npz", resume=True)
+    refuses(
+        sf.InvalidFile,
+        "does not exist",
+        played,
+        informed,
+        **SETTINGS,
+        save=tmp_path / "b.npz",
+        resume=True,
+    )
 
 
 def test_one_process_at_a_time_goes_on_with_a_run(tmp_path):
@@ -409,13 +427,18 @@ def test_one_process_at_a_time_goes_on_with_a_run(tmp_path):
     assert played(meddling, 40, save=file, resume=True, logged=logged).state == first.state
 
 
-def test_the_watchdog_freezes_a_guard_whose_promise_is_not_supported():
+def test_the_watchdog_freezes_a_guard_whose_promise_is_not_supported(refuses):
     """The baseline is below the floor, and that it is not is a premise: the returns show it."""
     high = sf.Guard(floor=0.75, low=0.0, high=1.0)
     run = played(episodes=150, guard=high, watchdog=sf.Watchdog())
     assert "ALARM after" in run.alarm and not run.promise.certified
-    with pytest.raises(sf.InvalidSetting, match="relative"):
-        played(guard=sf.Guard(low=0.0, high=1.0), watchdog=sf.Watchdog())
+    refuses(
+        sf.InvalidSetting,
+        "relative",
+        played,
+        guard=sf.Guard(low=0.0, high=1.0),
+        watchdog=sf.Watchdog(),
+    )
 
 
 def test_several_candidates_by_name_with_fingerprints():
@@ -429,15 +452,11 @@ def test_several_candidates_by_name_with_fingerprints():
     )
 
 
-def test_what_is_refused():
-    with pytest.raises(sf.InvalidPolicy, match="predict"):
-        played(3)
-    with pytest.raises(sf.InvalidSetting, match="which is no policy"):
-        played(fingerprints={"other": "1"})
-    with pytest.raises(sf.InvalidSetting, match="Say which with save"):
-        played(resume=True)
-    with pytest.raises(sf.InvalidSetting, match="watchdog"):
-        played(watchdog=0.01)
+def test_what_is_refused(refuses):
+    refuses(sf.InvalidPolicy, "predict", played, 3)
+    refuses(sf.InvalidSetting, "which is no policy", played, fingerprints={"other": "1"})
+    refuses(sf.InvalidSetting, "Say which with save", played, resume=True)
+    refuses(sf.InvalidSetting, "watchdog", played, watchdog=0.01)
 
 
 @pytest.mark.full
@@ -463,20 +482,36 @@ def test_a_model_of_scikit_learn():
     assert run.failed == 0 and run.played["candidate"] > 10
 
 
-def test_a_run_never_cuts_the_ledger_of_another_one_and_knows_its_own(tmp_path):
+def test_a_run_never_cuts_the_ledger_of_another_one_and_knows_its_own(tmp_path, refuses):
     """A mistyped file is refused, and so is a ledger that lost plans which the run remembers.
     Not a byte changes.
     """
     plans = {"ledger": tmp_path / "plans.ledger", "logged": [1.0, 0.0, 1.0] * 100}
     played(informed, 60, save=tmp_path / "run.npz", **plans)
     before = plans["ledger"].read_bytes()
-    with pytest.raises(sf.InvalidFile, match="exists"):
-        played(informed, 80, save=tmp_path / "rum.npz", resume=True, **plans)
+    refuses(
+        sf.InvalidFile,
+        "exists",
+        played,
+        informed,
+        80,
+        save=tmp_path / "rum.npz",
+        resume=True,
+        **plans,
+    )
     assert plans["ledger"].read_bytes() == before
     fewer = b"".join(before.splitlines(keepends=True)[:-2])
     plans["ledger"].write_bytes(fewer)
-    with pytest.raises(sf.InvalidFile, match="not the ledger that this run wrote"):
-        played(informed, 80, save=tmp_path / "run.npz", resume=True, **plans)
+    refuses(
+        sf.InvalidFile,
+        "not the ledger that this run wrote",
+        played,
+        informed,
+        80,
+        save=tmp_path / "run.npz",
+        resume=True,
+        **plans,
+    )
     assert plans["ledger"].read_bytes() == fewer
     plans["ledger"].write_bytes(before)  # the control
     played(informed, 80, save=tmp_path / "run.npz", resume=True, **plans)

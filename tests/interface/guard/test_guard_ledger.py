@@ -69,7 +69,7 @@ def absolute(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", GUARDS)
-def test_a_true_ledger_is_accepted(tmp_path, name):
+def test_a_true_ledger_is_accepted(tmp_path, name, refuses):
     path = tmp_path / "g.ledger"
     ledger, state = written(path, name)
     verdict = sf.check_ledger(path)
@@ -80,10 +80,8 @@ def test_a_true_ledger_is_accepted(tmp_path, name):
         and verdict.certified + verdict.trusted == verdict.plans
     )
     assert "closed" in repr(ledger)
-    with pytest.raises(sf.InvalidSetting, match="closed"):
-        ledger.write(GUARDS[name].plan(state))
-    with pytest.raises(sf.InvalidFile, match="exists"):
-        sf.GuardLedger(path, GUARDS[name])
+    refuses(sf.InvalidSetting, "closed", ledger.write, GUARDS[name].plan(state))
+    refuses(sf.InvalidFile, "exists", sf.GuardLedger, path, GUARDS[name])
 
 
 @pytest.mark.parametrize("floor", [0.5, sf.Relative(0.1)])
@@ -524,17 +522,26 @@ def test_the_summary_says_what_was_declared(absolute, tmp_path):
     assert "the floor is 1 of the baseline's value less 0.4, returns lie in -1 to 1" in told
 
 
-def test_a_ledger_of_another_guard_is_not_continued(tmp_path):
+def test_a_ledger_of_another_guard_is_not_continued(tmp_path, refuses):
     path = tmp_path / "g.ledger"
     _, state = written(path, "absolute", 40)
     other = GUARDS["below"]
-    with pytest.raises(sf.InvalidFile, match="another guard"):
-        sf.GuardLedger.resume(path, other, other.begin())
+    refuses(sf.InvalidFile, "another guard", sf.GuardLedger.resume, path, other, other.begin())
     (tmp_path / "text").write_text("no ledger\n")
-    with pytest.raises(sf.InvalidFile, match="not the ledger"):
-        sf.GuardLedger.resume(tmp_path / "text", GUARDS["absolute"], state)
-    with pytest.raises(sf.InvalidSetting, match="not made by the guard"):
-        sf.GuardLedger(tmp_path / "new", other).write(GUARDS["absolute"].plan(state))
+    refuses(
+        sf.InvalidFile,
+        "not the ledger",
+        sf.GuardLedger.resume,
+        tmp_path / "text",
+        GUARDS["absolute"],
+        state,
+    )
+    refuses(
+        sf.InvalidSetting,
+        "not made by the guard",
+        sf.GuardLedger(tmp_path / "new", other).write,
+        GUARDS["absolute"].plan(state),
+    )
 
 
 @pytest.mark.parametrize("line", [b"[]\n", b"3\n", b"null\n", b'"end"\n'])

@@ -65,25 +65,39 @@ def test_the_order_is_that_of_numpy():
 
 
 @pytest.mark.parametrize("wrong", [(32, 1, 0), (4, 1), (4.5, 1, 0), (4, -1, 0)])
-def test_what_is_no_observation_is_refused(wrong):
-    with pytest.raises(sf.InvalidModel, match="observation"):
-        sf.FlatDiscrete(gymnasium.make("Blackjack-v1")).state(wrong)
+def test_what_is_no_observation_is_refused(wrong, refuses):
+    refuses(
+        sf.InvalidModel, "observation", sf.FlatDiscrete(gymnasium.make("Blackjack-v1")).state, wrong
+    )
 
 
-def test_what_cannot_be_flat():
-    with pytest.raises(sf.InvalidModel, match=r"a part Box.*grouped into ranges first"):
-        sf.FlatDiscrete(Shows(Tuple([Discrete(2), Box(0, 1)])))
-    with pytest.raises(sf.InvalidModel, match=r"1e\+12 values"):
-        sf.FlatDiscrete(Shows(MultiDiscrete([10**6, 10**6])))
-    with pytest.raises(sf.InvalidModel, match=r"state is 704, expected one of 0\.\.703"):
-        sf.FlatDiscrete(gymnasium.make("Blackjack-v1")).parts(704)
+def test_what_cannot_be_flat(refuses):
+    refuses(
+        sf.InvalidModel,
+        r"a part Box.*grouped into ranges first",
+        sf.FlatDiscrete,
+        Shows(Tuple([Discrete(2), Box(0, 1)])),
+    )
+    refuses(
+        sf.InvalidModel, r"1e\+12 values", sf.FlatDiscrete, Shows(MultiDiscrete([10**6, 10**6]))
+    )
+    refuses(
+        sf.InvalidModel,
+        r"state is 704, expected one of 0\.\.703",
+        sf.FlatDiscrete(gymnasium.make("Blackjack-v1")).parts,
+        704,
+    )
 
 
-def test_the_message_names_the_wrapper_where_it_helps():
-    with pytest.raises(
-        sf.InvalidModel, match=r"each observation is a number\. sf\.FlatDiscrete\(env\) does that\."
-    ):
-        sf.from_gymnasium("Blackjack-v1", horizon=5, reward_range=(-1, 1))
+def test_the_message_names_the_wrapper_where_it_helps(refuses):
+    refuses(
+        sf.InvalidModel,
+        r"each observation is a number\. sf\.FlatDiscrete\(env\) does that\.",
+        sf.from_gymnasium,
+        "Blackjack-v1",
+        horizon=5,
+        reward_range=(-1, 1),
+    )
     with pytest.raises(sf.InvalidModel, match=r"Box.*wrap the environment") as refusal:
         sf.from_gymnasium("CartPole-v1", horizon=5, reward_range=(0, 1))
     assert "FlatDiscrete" not in str(refusal.value)  # control
@@ -110,18 +124,26 @@ def test_blackjack_is_learnt_live(tmp_path):
     assert sf.learn(env, agent, 27, seed=0, save=tmp_path / "run.npz", resume=True).episodes == 27
 
 
-def test_versions_of_taxi_are_named():
+def test_versions_of_taxi_are_named(refuses):
     for asked in ("Taxi-v9", "Taxi-v3"):
-        with pytest.raises(
+        refuses(
             sf.InvalidModel,
-            match=r"Gymnasium .* has Taxi-v\d\. It is Taxi-v3 until .*Taxi-v4 since",
-        ):
-            sf.from_gymnasium(asked, horizon=5)
-    with pytest.raises(sf.InvalidModel, match=r"has CliffWalking-v1\.$"):
-        sf.from_gymnasium("CliffWalking-v7", horizon=5)
+            r"Gymnasium .* has Taxi-v\d\. It is Taxi-v3 until .*Taxi-v4 since",
+            sf.from_gymnasium,
+            asked,
+            horizon=5,
+        )
+    refuses(
+        sf.InvalidModel, r"has CliffWalking-v1\.$", sf.from_gymnasium, "CliffWalking-v7", horizon=5
+    )
     # control: nothing to name
-    with pytest.raises(sf.InvalidModel, match=r"Environment `Nowhere` doesn't exist\.$"):
-        sf.from_gymnasium("Nowhere-v0", horizon=5)
+    refuses(
+        sf.InvalidModel,
+        r"Environment `Nowhere` doesn't exist\.$",
+        sf.from_gymnasium,
+        "Nowhere-v0",
+        horizon=5,
+    )
 
 
 # ---- numbers and rows
@@ -155,13 +177,14 @@ def softmax(dtype, shape=(4, 3, 5)):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_a_rounded_softmax_is_refused_with_what_to_do(dtype):
+def test_a_rounded_softmax_is_refused_with_what_to_do(dtype, refuses):
     rounded = softmax(dtype)
-    with pytest.raises(
+    refuses(
         sf.InvalidPolicy,
-        match=r"sums to .*Cast to float64 and divide each row.*sf.normalise\(policy\)",
-    ):
-        sf.check_policy(rounded)
+        r"sums to .*Cast to float64 and divide each row.*sf.normalise\(policy\)",
+        sf.check_policy,
+        rounded,
+    )
     policy = sf.normalise(rounded)
     assert policy.dtype == np.float64 and np.abs(policy.sum(axis=-1) - 1.0).max() < 1e-15
     np.testing.assert_allclose(policy, softmax(np.float64), rtol=0, atol=2e-3)
@@ -171,7 +194,7 @@ def test_a_rounded_softmax_is_refused_with_what_to_do(dtype):
     np.testing.assert_array_equal(sf.normalise(policy[0]), sf.normalise(policy)[0])
 
 
-def test_what_was_no_distribution_is_not_made_one():
+def test_what_was_no_distribution_is_not_made_one(refuses):
     good = softmax(np.float64)
     for wrong, words in (
         (good * 1.002, "expected 1 within 0.001"),
@@ -182,12 +205,10 @@ def test_what_was_no_distribution_is_not_made_one():
         (0.5, "expected rows of probabilities"),
         ("uniform", "dtype"),
     ):
-        with pytest.raises(sf.InvalidPolicy, match=words):
-            sf.normalise(wrong)
+        refuses(sf.InvalidPolicy, words, sf.normalise, wrong)
     with pytest.raises(sf.InvalidPolicy) as refusal:
         sf.check_policy(good * 1.002)
     assert "normalise" not in str(refusal.value)  # far from it: no hint
     negative = good.copy()
     negative[0, 0, :2] = (-1e-9, negative[0, 0, 0] + negative[0, 0, 1] + 1e-9)
-    with pytest.raises(sf.InvalidPolicy, match="expected a probability >= 0"):
-        sf.normalise(negative)
+    refuses(sf.InvalidPolicy, "expected a probability >= 0", sf.normalise, negative)

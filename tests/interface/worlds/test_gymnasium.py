@@ -112,10 +112,9 @@ def test_spaces_may_start_anywhere_and_observations_be_any_integer(kind):
 
 
 @pytest.mark.parametrize("shown", [1.5, "1", None, np.array([1]), 2, -1])
-def test_an_observation_that_is_no_state_is_refused(shown):
+def test_an_observation_that_is_no_state_is_refused(shown, refuses):
     env = Tabled(walk(), kind=lambda s: shown)
-    with pytest.raises(sf.InvalidModel, match="The environment showed"):
-        sf.from_gymnasium(env, horizon=3)
+    refuses(sf.InvalidModel, "The environment showed", sf.from_gymnasium, env, horizon=3)
 
 
 def test_several_starts_get_a_common_one():
@@ -136,7 +135,7 @@ def test_several_starts_get_a_common_one():
     assert (one.S, one.H, one.s1) == (3, 4, 1)  # a distribution on one state needs none
 
 
-def test_a_rule_for_the_environments_own_states_is_refused_with_embed_policy():
+def test_a_rule_for_the_environments_own_states_is_refused_with_embed_policy(refuses):
     several = sf.from_gymnasium(Tabled(walk(), starts=[0.25, 0.75]), horizon=4).problem
     one = sf.from_gymnasium(Tabled(walk(), starts=[0.0, 1.0]), horizon=4).problem
     rule = np.full((2, 2), 0.5)
@@ -145,10 +144,14 @@ def test_a_rule_for_the_environments_own_states_is_refused_with_embed_policy():
         (several, "the absorbing state and the common start"),
     ):
         for given in (rule, np.broadcast_to(rule, (4, 2, 2))):
-            with pytest.raises(
-                sf.InvalidPolicy, match=rf"without {which}: use sf.embed_policy\(problem, rule\)"
-            ):
-                sf.StepMix(problem, given, 0.5)
+            refuses(
+                sf.InvalidPolicy,
+                rf"without {which}: use sf.embed_policy\(problem, rule\)",
+                sf.StepMix,
+                problem,
+                given,
+                0.5,
+            )
         sf.StepMix(problem, sf.embed_policy(problem, rule), 0.5)
     # control: no state was added
     with pytest.raises(sf.InvalidPolicy, match=r"np.broadcast_to\(rule") as refusal:
@@ -174,20 +177,22 @@ def test_several_starts_are_played_through_the_common_one():
         (["a", "b"], "initial_state_distrib has dtype"),
     ],
 )
-def test_a_start_distribution_must_be_one(said, message):
+def test_a_start_distribution_must_be_one(said, message, refuses):
     env = Tabled(walk())
     env.initial_state_distrib = said
-    with pytest.raises(sf.InvalidModel, match=message):
-        sf.from_gymnasium(env, horizon=4)
+    refuses(sf.InvalidModel, message, sf.from_gymnasium, env, horizon=4)
 
 
-def test_several_starts_that_nobody_declared_are_refused():
+def test_several_starts_that_nobody_declared_are_refused(refuses):
     env = Tabled(walk(), starts=[0.5, 0.5])
     del env.initial_state_distrib
-    with pytest.raises(
-        sf.InvalidModel, match=r"starts in several states .* does not say how likely"
-    ):
-        sf.from_gymnasium(env, horizon=4)
+    refuses(
+        sf.InvalidModel,
+        r"starts in several states .* does not say how likely",
+        sf.from_gymnasium,
+        env,
+        horizon=4,
+    )
 
 
 def test_rewards_are_rescaled_and_translated_back():
@@ -210,7 +215,7 @@ def test_rewards_are_rescaled_and_translated_back():
     assert world.problem.level(20.0) == pytest.approx(4.0)
 
 
-def test_rewards_by_next_state_stay_and_the_papers_bounds_refuse_them():
+def test_rewards_by_next_state_stay_and_the_papers_bounds_refuse_them(refuses):
     """Winning and being fined are two outcomes of one pair. `averaged` tells learners its mean
     instead.
     """
@@ -219,12 +224,21 @@ def test_rewards_by_next_state_stay_and_the_papers_bounds_refuse_them():
     # 5 and -1, rescaled
     assert after[0, 0, 1, 2] == pytest.approx(1.0) and after[0, 0, 1, 1] == pytest.approx(0.0)
     baseline = sf.uniform(4, 3, 2)
-    with pytest.raises(
-        sf.InvalidSetting, match=r"rewards that depend on the next state.*world\.averaged\(\)"
-    ):
-        sf.StepMix.paper(world.problem, baseline, 0.1)
-    with pytest.raises(sf.InvalidSetting, match="rewards that depend on the next state"):
-        sf.BPIUCBVI(world.problem, bounds=sf.Bernstein())
+    refuses(
+        sf.InvalidSetting,
+        r"rewards that depend on the next state.*world\.averaged\(\)",
+        sf.StepMix.paper,
+        world.problem,
+        baseline,
+        0.1,
+    )
+    refuses(
+        sf.InvalidSetting,
+        "rewards that depend on the next state",
+        sf.BPIUCBVI,
+        world.problem,
+        bounds=sf.Bernstein(),
+    )
     means = world.averaged()
     assert means.problem.r_next_rows is None
     np.testing.assert_array_equal(means.r, world.r)
@@ -257,19 +271,22 @@ def test_a_world_that_pays_nothing_converts():
         ((-np.inf, 5), "expected two finite numbers"),
     ],
 )
-def test_a_declared_range_must_hold_every_reward(reward_range, message):
+def test_a_declared_range_must_hold_every_reward(reward_range, message, refuses):
     env = Tabled(walk(1, 3), first_state=1, first_action=3)
-    with pytest.raises(sf.InvalidModel, match=message):
-        sf.from_gymnasium(env, horizon=4, reward_range=reward_range)
+    refuses(sf.InvalidModel, message, sf.from_gymnasium, env, horizon=4, reward_range=reward_range)
 
 
-def test_a_declared_range_must_contain_0():
+def test_a_declared_range_must_contain_0(refuses):
     """After its end an episode earns 0 a step, so 0 is a reward like the others."""
     P = {0: {0: [(1.0, 0, 2.0, False)], 1: [(1.0, 0, 3.0, True)]}}
-    with pytest.raises(
-        sf.InvalidModel, match=r"\(1, 4\), which does not contain 0.*declare \(0, 4\)"
-    ):
-        sf.from_gymnasium(Tabled(P), horizon=4, reward_range=(1, 4))
+    refuses(
+        sf.InvalidModel,
+        r"\(1, 4\), which does not contain 0.*declare \(0, 4\)",
+        sf.from_gymnasium,
+        Tabled(P),
+        horizon=4,
+        reward_range=(1, 4),
+    )
     # found: (0, 3)
     assert sf.from_gymnasium(Tabled(P), horizon=4).problem.units == sf.Units(0.0, 3.0, 4)
 
@@ -287,18 +304,23 @@ def test_a_declared_range_must_contain_0():
         ({0: {0: [(1.0, 0, np.nan, False)]}}, "nan"),
     ],
 )
-def test_a_broken_model_is_refused(P, message):
+def test_a_broken_model_is_refused(P, message, refuses):
     env = Tabled(P)
     env.action_space = Discrete(1)
-    with pytest.raises(sf.InvalidModel, match=message):
-        sf.from_gymnasium(env, horizon=2)
+    refuses(sf.InvalidModel, message, sf.from_gymnasium, env, horizon=2)
 
 
-def test_rewards_and_start_are_not_declared_twice():
+def test_rewards_and_start_are_not_declared_twice(refuses):
     for env in (Tabled(walk()), gymnasium.make(f"{HERE}:Trap-v0")):
         for given in ({"rewards": np.zeros((2, 2))}, {"start": 0}):
-            with pytest.raises(sf.InvalidModel, match="Leave `rewards` and `start` out"):
-                sf.from_gymnasium(env, horizon=2, **given)
+            refuses(
+                sf.InvalidModel,
+                "Leave `rewards` and `start` out",
+                sf.from_gymnasium,
+                env,
+                horizon=2,
+                **given,
+            )
 
 
 # ---- time limits
@@ -315,12 +337,15 @@ def test_rewards_and_start_are_not_declared_twice():
         lambda: gymnasium.wrappers.TimeLimit(Tabled(walk(), shown=False), 100),
     ],
 )
-def test_a_time_limit_shorter_than_the_horizon_is_refused(make):
+def test_a_time_limit_shorter_than_the_horizon_is_refused(make, refuses):
     """An episode that was cut is not one that ended."""
-    with pytest.raises(
-        sf.InvalidModel, match="cuts episodes after 100 steps, before the horizon of 200"
-    ):
-        sf.from_gymnasium(make(), horizon=200)
+    refuses(
+        sf.InvalidModel,
+        "cuts episodes after 100 steps, before the horizon of 200",
+        sf.from_gymnasium,
+        make(),
+        horizon=200,
+    )
 
 
 def test_a_time_limit_as_long_as_the_horizon_is_fine():
@@ -333,24 +358,32 @@ def test_a_time_limit_as_long_as_the_horizon_is_fine():
 
 
 @pytest.mark.parametrize("horizon", [0, -1, 2.5, "3", True, None])
-def test_the_horizon_is_a_whole_number(horizon):
-    with pytest.raises(sf.InvalidModel, match="horizon is"):
-        sf.from_gymnasium("FrozenLake-v1", horizon=horizon)
+def test_the_horizon_is_a_whole_number(horizon, refuses):
+    refuses(sf.InvalidModel, "horizon is", sf.from_gymnasium, "FrozenLake-v1", horizon=horizon)
 
 
 # ---- spaces
 
 
-def test_continuous_spaces_are_refused():
-    with pytest.raises(sf.InvalidModel, match=r"observation space is Box.*expected Discrete\(n\)"):
-        sf.from_gymnasium("CartPole-v1", horizon=10)
+def test_continuous_spaces_are_refused(refuses):
+    refuses(
+        sf.InvalidModel,
+        r"observation space is Box.*expected Discrete\(n\)",
+        sf.from_gymnasium,
+        "CartPole-v1",
+        horizon=10,
+    )
     env = Tabled(walk())
     env.action_space = Box(0.0, 1.0)
-    with pytest.raises(sf.InvalidModel, match=r"action space is Box.*each action is a number"):
-        sf.from_gymnasium(env, horizon=10)
+    refuses(
+        sf.InvalidModel,
+        r"action space is Box.*each action is a number",
+        sf.from_gymnasium,
+        env,
+        horizon=10,
+    )
     agent = sf.BPIUCBVI.paper(sf.world("trap").problem)
-    with pytest.raises(sf.InvalidModel, match="observation space is Box"):
-        sf.learn("CartPole-v1", agent, 3, seed=0)
+    refuses(sf.InvalidModel, "observation space is Box", sf.learn, "CartPole-v1", agent, 3, seed=0)
 
 
 # ---- an environment without a model becomes a problem
@@ -363,7 +396,7 @@ def opaque(**settings):
 AVERAGE = np.array([[0.0, 2.0], [0.0, 2.0]])  # what `walk` pays on average
 
 
-def test_without_model_and_rewards_the_rewards_are_unknown():
+def test_without_model_and_rewards_the_rewards_are_unknown(refuses):
     problem = sf.from_gymnasium(opaque(), horizon=4, reward_range=(-1, 5), start=0)
     assert isinstance(problem, sf.Problem)
     assert problem.unknown_rows is not None and problem.unknown_rows.reshape(-1, 3, 2)[:, :2].all()
@@ -376,15 +409,20 @@ def test_without_model_and_rewards_the_rewards_are_unknown():
     )
     paid = run.counts.x_sa[:, :2].sum() / 2**20  # observed, in units of this library
     assert 0.0 < paid <= run.counts.n_sas[:, :2].sum()
-    with pytest.raises(sf.InvalidSetting, match="not proved for unknown rewards"):
-        sf.BPIUCBVI.paper(problem)
+    refuses(sf.InvalidSetting, "not proved for unknown rewards", sf.BPIUCBVI.paper, problem)
 
 
-def test_the_range_of_rewards_must_be_declared():
+def test_the_range_of_rewards_must_be_declared(refuses):
     """What an unseen reward may be is the owner's word: nothing else bounds it."""
     for given in ({}, {"rewards": AVERAGE}):
-        with pytest.raises(sf.InvalidModel, match="range of rewards must be declared"):
-            sf.from_gymnasium(opaque(), horizon=4, **given)
+        refuses(
+            sf.InvalidModel,
+            "range of rewards must be declared",
+            sf.from_gymnasium,
+            opaque(),
+            horizon=4,
+            **given,
+        )
 
 
 @pytest.mark.parametrize(
@@ -399,9 +437,16 @@ def test_the_range_of_rewards_must_be_declared():
         (np.full((2, 2), np.nan), (-1, 5), "expected a finite number"),
     ],
 )
-def test_declared_rewards_are_checked(rewards, reward_range, message):
-    with pytest.raises(sf.InvalidModel, match=message):
-        sf.from_gymnasium(opaque(), horizon=4, rewards=rewards, reward_range=reward_range)
+def test_declared_rewards_are_checked(rewards, reward_range, message, refuses):
+    refuses(
+        sf.InvalidModel,
+        message,
+        sf.from_gymnasium,
+        opaque(),
+        horizon=4,
+        rewards=rewards,
+        reward_range=reward_range,
+    )
 
 
 def test_a_problem_has_the_rewards_of_the_world():
@@ -468,22 +513,46 @@ def test_learning_live_has_no_promise_for_another_floor():
     )
 
 
-def test_an_agent_for_another_environment_is_refused():
+def test_an_agent_for_another_environment_is_refused(refuses):
     problem = sf.from_gymnasium("FrozenLake-v1", horizon=5).problem
-    with pytest.raises(
-        sf.InvalidModel, match=r"the environment has 2 states and 2 actions. Make the problem with"
-    ):
-        sf.learn(Tabled(walk()), sf.BPIUCBVI(problem), 3, seed=0)
+    refuses(
+        sf.InvalidModel,
+        r"the environment has 2 states and 2 actions. Make the problem with",
+        sf.learn,
+        Tabled(walk()),
+        sf.BPIUCBVI(problem),
+        3,
+        seed=0,
+    )
     other = sf.from_gymnasium(Tabled(walk(win=4.0)), horizon=4, reward_range=(-1, 5)).problem
-    with pytest.raises(sf.InvalidModel, match="knows other rewards"):
-        sf.learn(Tabled(walk()), sf.BPIUCBVI(other), 3, seed=0)
+    refuses(
+        sf.InvalidModel,
+        "knows other rewards",
+        sf.learn,
+        Tabled(walk()),
+        sf.BPIUCBVI(other),
+        3,
+        seed=0,
+    )
     common = sf.from_gymnasium(Tabled(walk(), starts=[0.5, 0.5]), horizon=4).problem
-    with pytest.raises(sf.InvalidModel, match=r"Build the agent from world\.problem"):
-        sf.learn(Tabled(walk()), sf.BPIUCBVI(common), 3, seed=0)
-    with pytest.raises(
-        sf.InvalidSetting, match=r"Expected an agent such as sf.StepMix\(...\), found str"
-    ):
-        sf.learn(Tabled(walk()), "stepmix", 3, seed=0)
+    refuses(
+        sf.InvalidModel,
+        r"Build the agent from world\.problem",
+        sf.learn,
+        Tabled(walk()),
+        sf.BPIUCBVI(common),
+        3,
+        seed=0,
+    )
+    refuses(
+        sf.InvalidSetting,
+        r"Expected an agent such as sf.StepMix\(...\), found str",
+        sf.learn,
+        Tabled(walk()),
+        "stepmix",
+        3,
+        seed=0,
+    )
 
 
 @pytest.mark.parametrize("fine", [-0.1, -0.04, -0.7, -1 / 3])
@@ -523,12 +592,15 @@ def test_embed_policy_knows_the_added_states():
         np.ones((1, 1, 1, 1)),
     ],
 )
-def test_embed_policy_refuses_what_does_not_fit(rule):
+def test_embed_policy_refuses_what_does_not_fit(rule, refuses):
     problem = sf.from_gymnasium(Tabled(walk()), horizon=3).problem
-    with pytest.raises(
-        sf.InvalidPolicy, match=r"fits no environment behind Problem\(S=3, A=2, H=3"
-    ):
-        sf.embed_policy(problem, rule)
+    refuses(
+        sf.InvalidPolicy,
+        r"fits no environment behind Problem\(S=3, A=2, H=3",
+        sf.embed_policy,
+        problem,
+        rule,
+    )
 
 
 # ---- our worlds become environments
@@ -546,24 +618,28 @@ def test_every_family_passes_gymnasiums_own_check(name):
     assert env.unwrapped.model.name == name
 
 
-def test_gymnasiums_check_would_find_a_fault():
+def test_gymnasiums_check_would_find_a_fault(refuses):
     """Control for the test above: it only warns of many faults, and here warnings are errors."""
     env = gymnasium.make(f"{HERE}:Trap-v0").unwrapped
     env.observation_space = Discrete(1)  # the good and the bad end are outside
-    with pytest.raises(UserWarning, match="not within the observation space"):
-        check_env(env)
+    refuses(UserWarning, "not within the observation space", check_env, env)
 
 
-def test_sizes_are_chosen_in_make():
+def test_sizes_are_chosen_in_make(refuses):
     env = gymnasium.make(f"{HERE}:Random-v0", S=3, A=2, H=4, seed=7)
     assert env.observation_space == Discrete(3)
     assert env.action_space == Discrete(2)
     np.testing.assert_array_equal(env.unwrapped.model.P, sf.random_mdp(3, 2, 4, seed=7).P)
-    with pytest.raises(sf.InvalidSetting, match="World 'river-swim' has no K"):
-        gymnasium.make(f"{HERE}:RiverSwim-v0", K=3)
+    refuses(
+        sf.InvalidSetting,
+        "World 'river-swim' has no K",
+        gymnasium.make,
+        f"{HERE}:RiverSwim-v0",
+        K=3,
+    )
 
 
-def test_an_episode_of_our_worlds():
+def test_an_episode_of_our_worlds(refuses):
     """Rewards in the world's own units, cut after H steps, the same with the same seed, never
     played past its end.
     """
@@ -589,22 +665,25 @@ def test_an_episode_of_our_worlds():
     assert history != episode(1)
     earned = sum(reward for *_, reward in history)
     assert earned == pytest.approx(sum(model.r[h, s, a] for h, (s, a, _, _) in enumerate(history)))
-    with pytest.raises(sf.InvalidModel, match=rf"had its {model.H} steps\. Call reset"):
-        env.step(0)
+    refuses(sf.InvalidModel, rf"had its {model.H} steps\. Call reset", env.step, 0)
 
 
 @pytest.mark.parametrize("action", [-1, 2, 0.5, "0", None])
-def test_our_worlds_refuse_an_action_that_does_not_exist(action):
+def test_our_worlds_refuse_an_action_that_does_not_exist(action, refuses):
     env = gymnasium.make(f"{HERE}:Trap-v0").unwrapped
     env.reset(seed=0)
-    with pytest.raises(sf.InvalidModel, match=r"expected one of 0..1"):
-        env.step(action)
+    refuses(sf.InvalidModel, r"expected one of 0..1", env.step, action)
     assert env.step(np.int64(1))[0] in (1, 2)
 
 
-def test_our_worlds_have_one_horizon():
-    with pytest.raises(sf.InvalidModel, match=r"This world has 2 steps, not 3\. Use horizon=2"):
-        sf.from_gymnasium(f"{HERE}:Trap-v0", horizon=3)
+def test_our_worlds_have_one_horizon(refuses):
+    refuses(
+        sf.InvalidModel,
+        r"This world has 2 steps, not 3\. Use horizon=2",
+        sf.from_gymnasium,
+        f"{HERE}:Trap-v0",
+        horizon=3,
+    )
 
 
 def test_importing_surefoot_stays_quick():

@@ -139,12 +139,11 @@ def test_duplicates_are_added_up_and_zeros_left_out():
         ),
     ],
 )
-def test_bad_matrices_are_refused(P, settings, text):
-    with pytest.raises(sf.SurefootError, match=text):
-        sf.TabularMDP(P, **({"r": R, "H": H} | settings))
+def test_bad_matrices_are_refused(P, settings, text, refuses):
+    refuses(sf.SurefootError, text, sf.TabularMDP, P, **({"r": R, "H": H} | settings))
 
 
-def test_rewards_that_are_not_stored():
+def test_rewards_that_are_not_stored(refuses):
     """They pay 0 in the user's units; where 0 is no reward, all that are possible must be
     stored.
     """
@@ -152,38 +151,42 @@ def test_rewards_that_are_not_stored():
     world = sf.TabularMDP(sparse(), r_next=stored, H=H, units=sf.Units(-10.0, 10.0))
     assert world.r[0, 0, 0] == pytest.approx(2.5)
     assert float(world.mean_reward(0, 0, 0, 3)) == 0.5
-    with pytest.raises(
-        sf.InvalidModel, match="does not store a reward for every next state that is possible"
-    ):
-        sf.TabularMDP(sparse(), r_next=stored, H=H, units=sf.Units(5.0, 10.0))
+    refuses(
+        sf.InvalidModel,
+        "does not store a reward for every next state that is possible",
+        sf.TabularMDP,
+        sparse(),
+        r_next=stored,
+        H=H,
+        units=sf.Units(5.0, 10.0),
+    )
     loops = scipy.sparse.csr_array(np.repeat(np.eye(S), A, axis=0))
     known = sf.TabularMDP(loops, r_next=7.0 * loops, H=H, units=sf.Units(5.0, 10.0), support=loops)
     assert sf.solve(known).value == pytest.approx(21.0)
 
 
-def test_sizes_that_do_not_fit_are_refused_before_memory_is_taken():
+def test_sizes_that_do_not_fit_are_refused_before_memory_is_taken(refuses):
     """A matrix of 10^9 rows without entries takes no memory in this form; nor does its refusal."""
     wide = scipy.sparse.coo_array(([1.0], ([0], [0])), shape=(10**9, 10**8))
     tracemalloc.start()
-    with pytest.raises(
-        sf.InvalidModel, match=r"policies, rewards and values would take about .* GB"
-    ):
-        sf.TabularMDP(wide, r_next=wide, H=50)
-    with pytest.raises(sf.InvalidModel, match="would take about"):
-        sf.world("grid-traps", rows=10**5, columns=10**5)
-    with pytest.raises(sf.InvalidModel, match="would take about"):
-        sf.world("call-centre", lines=10**6, desks=10**3)
+    refuses(
+        sf.InvalidModel,
+        r"policies, rewards and values would take about .* GB",
+        sf.TabularMDP,
+        wide,
+        r_next=wide,
+        H=50,
+    )
+    refuses(sf.InvalidModel, "would take about", sf.world, "grid-traps", rows=10**5, columns=10**5)
+    refuses(sf.InvalidModel, "would take about", sf.world, "call-centre", lines=10**6, desks=10**3)
     assert tracemalloc.get_traced_memory()[1] < 10**6
     tracemalloc.stop()
 
 
-def test_dense_arrays_of_a_large_world_are_refused_with_what_to_read():
+def test_dense_arrays_of_a_large_world_are_refused_with_what_to_read(refuses):
     world = sf.world("grid-traps", rows=70, columns=70).with_support()
     for read in (lambda: world.P, lambda: world.P_rows, lambda: world.P_pairs):
-        with pytest.raises(
-            sf.InvalidModel, match=r"Read world\.successors and world\.p_list instead"
-        ):
-            read()
+        refuses(sf.InvalidModel, r"Read world\.successors and world\.p_list instead", read)
     with pytest.raises(sf.InvalidModel, match=r"Read problem\.mask_lists instead"):
         _ = world.problem.support
     by_next = scipy.sparse.csr_array(
@@ -191,8 +194,7 @@ def test_dense_arrays_of_a_large_world_are_refused_with_what_to_read():
     )
     paid = sf.Problem(r_next=by_next, H=2)
     assert (paid.S, paid.A) == (4900, 4)
-    with pytest.raises(sf.InvalidModel, match=r"Read problem\.paid_lists instead"):
-        paid.r_next_at(0)
+    refuses(sf.InvalidModel, r"Read problem\.paid_lists instead", paid.r_next_at, 0)
 
 
 LP_AGENTS = [sf.DOPE, sf.OptPessLP]
@@ -200,25 +202,28 @@ DENSE_AGENTS = [sf.UCBVI, sf.BPIUCBVIMenard]
 
 
 @pytest.mark.parametrize("kind", LP_AGENTS + DENSE_AGENTS)
-def test_agents_with_a_number_for_every_next_state_refuse_many_states_before_they_take_memory(kind):
+def test_agents_with_a_number_for_every_next_state_refuse_many_states_before_they_take_memory(
+    kind, refuses
+):
     world = sf.world("grid-traps", rows=70, columns=70)
     known = {"episodes": 9, "accuracy": 0.5, "baseline_value": sf.value(world, world.baseline)}
     known |= {"baseline": world.baseline, "floor": world.suggested_floor, "pooled": True}
     fields = inspect.signature(kind).parameters
     counts = sf.simulate(world, sf.BPIUCBVI(world.problem, pooled=True), 2, seed=0).counts
     tracemalloc.start()
-    with pytest.raises(
-        sf.InvalidSetting, match=r"x 4900 x 4 x 4900, expected at most .*StepMix, EpsMix"
-    ):
-        kind(world.problem, **{name: x for name, x in known.items() if name in fields}).plan(
-            counts, np.random.default_rng(0)
-        )
+    refuses(
+        sf.InvalidSetting,
+        r"x 4900 x 4 x 4900, expected at most .*StepMix, EpsMix",
+        lambda: kind(
+            world.problem, **{name: x for name, x in known.items() if name in fields}
+        ).plan(counts, np.random.default_rng(0)),
+    )
     # policies and the like; a table: 23 GB
     assert tracemalloc.get_traced_memory()[1] < 5 * world.r_rescaled.nbytes
     tracemalloc.stop()
 
 
-def test_a_problem_may_be_sparse_by_itself():
+def test_a_problem_may_be_sparse_by_itself(refuses):
     mask = sparse(changed((slice(None), 0), 0.0) > 0)
     problem = sf.Problem(R, H=H, support=mask, stationary=True)
     assert problem.knows_support
@@ -232,8 +237,7 @@ def test_a_problem_may_be_sparse_by_itself():
     paid = sf.Problem(r_next=sparse(), H=H, stationary=True)
     assert paid.r_next_rows.shape == (1, S * A, S)
     assert not paid.plain
-    with pytest.raises(sf.InvalidSetting, match="next state"):
-        sf.StepMix.paper(paid, sf.uniform(H, S, A), floor=0.1)
+    refuses(sf.InvalidSetting, "next state", sf.StepMix.paper, paid, sf.uniform(H, S, A), floor=0.1)
     hidden = paid.forget(rewards=True)
     assert hidden.r_next_rows is None
     assert hidden.stationary
@@ -389,6 +393,5 @@ def test_a_call_centre_by_hand():
         ({"slip": -0.1}, "slip is -0.1"),
     ],
 )
-def test_wrong_sizes_of_a_grid(sizes, text):
-    with pytest.raises(sf.InvalidModel, match=text):
-        sf.world("grid-traps", **sizes)
+def test_wrong_sizes_of_a_grid(sizes, text, refuses):
+    refuses(sf.InvalidModel, text, sf.world, "grid-traps", **sizes)
