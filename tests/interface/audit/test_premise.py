@@ -69,115 +69,61 @@ def with_costs(kind, budget):
 MIXERS = (sf.StepMix, sf.EpsMix, sf.StepNoMix)
 LP_AGENTS = (sf.DOPE, sf.OptPessLP)
 SUMS = (sf.BudgetExploration, sf.ConservativeUCBVI)
-# Every agent, its settings, the status in its promise (None: it promises nothing), and in its plan
-# without data.
-CASES = [
-    *((kind, "plain", lambda kind: build(kind, HIGH), "unknown", "unknown") for kind in MIXERS),
-    *(
-        (kind, "low floor", lambda kind: build(kind, LOW), "unknown", "certified by data")
-        for kind in MIXERS
+DATA, USER, UNKNOWN, NONE = "certified by data", "asserted by the user", "unknown", "none needed"
+# Agents, their settings, the status in their promise (None: they promise nothing), and in their
+# plan without data.
+ROWS = [
+    ((*MIXERS, *SUMS), "plain", lambda kind: build(kind, HIGH), UNKNOWN, UNKNOWN),
+    ((*MIXERS, *SUMS), "low floor", lambda kind: build(kind, LOW), UNKNOWN, DATA),
+    ((*MIXERS, *SUMS), "floor of 0", lambda kind: build(kind, 0.0), NONE, NONE),
+    (
+        (*MIXERS, *SUMS),
+        "scaled",
+        lambda kind: build(kind, LOW, bounds=sf.KL(scale=0.1)),
+        None,
+        None,
     ),
-    *(
-        (kind, "paper", lambda kind: kind.paper(WORLD.problem, BASELINE, LOW), "unknown", "unknown")
-        for kind in MIXERS
-    ),
-    *(
-        (kind, "floor of 0", lambda kind: build(kind, 0.0), "none needed", "none needed")
-        for kind in MIXERS
-    ),
-    *(
-        (kind, "relative", lambda kind: build(kind, sf.Relative(0.1)), "none needed", "none needed")
-        for kind in MIXERS
-    ),
-    *(
-        (
-            kind,
-            "certificate",
-            lambda kind: build(kind, HIGH, certificate=certificate(2.56)),
-            *["certified by data"] * 2,
-        )
-        for kind in MIXERS
-    ),
-    *(
-        (
-            kind,
-            "weak certificate",
-            lambda kind: build(kind, HIGH, certificate=certificate(2.5)),
-            *["unknown"] * 2,
-        )
-        for kind in MIXERS
-    ),
-    *(
-        (kind, "scaled", lambda kind: build(kind, LOW, bounds=sf.KL(scale=0.1)), None, None)
-        for kind in MIXERS
-    ),
-    *(
-        (
-            kind,
-            "given",
-            lambda kind: given_value(kind, LOW),
-            "asserted by the user",
-            "asserted by the user",
-        )
-        for kind in LP_AGENTS
-    ),
-    *(
-        (kind, "floor of 0", lambda kind: given_value(kind, 0.0), "none needed", "none needed")
-        for kind in LP_AGENTS
-    ),
-    *(
-        (
-            kind,
-            "costs",
-            lambda kind: with_costs(kind, 2.0),
-            "asserted by the user",
-            "asserted by the user",
-        )
-        for kind in LP_AGENTS
-    ),
-    *(
-        (kind, "any cost", lambda kind: with_costs(kind, 3.0), "none needed", "none needed")
-        for kind in LP_AGENTS
-    ),
-    *(
-        (kind, "scaled", lambda kind: given_value(kind, LOW, scale=0.5), None, None)
-        for kind in LP_AGENTS
-    ),
-    *((kind, "plain", lambda kind: build(kind, HIGH), "unknown", "unknown") for kind in SUMS),
-    *(
-        (kind, "low floor", lambda kind: build(kind, LOW), "unknown", "certified by data")
-        for kind in SUMS
-    ),
-    *(
-        (
-            kind,
-            "given",
-            lambda kind: build(kind, HIGH, baseline_value=VALUE),
-            *["asserted by the user"] * 2,
-        )
-        for kind in SUMS
-    ),
-    *(
-        (kind, "floor of 0", lambda kind: build(kind, 0.0), "none needed", "none needed")
-        for kind in SUMS
-    ),
-    *(
-        (kind, "scaled", lambda kind: build(kind, LOW, bounds=sf.KL(scale=0.1)), None, None)
-        for kind in SUMS
+    (MIXERS, "paper", lambda kind: kind.paper(WORLD.problem, BASELINE, LOW), UNKNOWN, UNKNOWN),
+    (MIXERS, "relative", lambda kind: build(kind, sf.Relative(0.1)), NONE, NONE),
+    (
+        MIXERS,
+        "certificate",
+        lambda kind: build(kind, HIGH, certificate=certificate(2.56)),
+        DATA,
+        DATA,
     ),
     (
-        sf.ConservativeUCBVI,
-        "UCBVI inside",
-        lambda kind: given_value(kind, LOW),
-        "asserted by the user",
-        "asserted by the user",
+        MIXERS,
+        "weak certificate",
+        lambda kind: build(kind, HIGH, certificate=certificate(2.5)),
+        UNKNOWN,
+        UNKNOWN,
     ),
-    (sf.BPIUCBVI, "plain", lambda kind: kind(WORLD.problem), None, None),
-    (sf.BPIUCBVI, "scaled", lambda kind: kind(WORLD.problem, bounds=sf.KL(scale=0.1)), None, None),
-    (sf.UCBVI, "plain", lambda kind: kind(WORLD.problem, episodes=1000), None, None),
-    (sf.BPIUCBVIMenard, "plain", lambda kind: kind(WORLD.problem), None, None),
-    (sf.BPIUCBVIMenard, "scaled", lambda kind: kind(WORLD.problem, scale=0.1), None, None),
+    (LP_AGENTS, "given", lambda kind: given_value(kind, LOW), USER, USER),
+    (LP_AGENTS, "floor of 0", lambda kind: given_value(kind, 0.0), NONE, NONE),
+    (LP_AGENTS, "costs", lambda kind: with_costs(kind, 2.0), USER, USER),
+    (LP_AGENTS, "any cost", lambda kind: with_costs(kind, 3.0), NONE, NONE),
+    (LP_AGENTS, "scaled", lambda kind: given_value(kind, LOW, scale=0.5), None, None),
+    (
+        SUMS,
+        "given",
+        lambda kind: build(kind, HIGH, baseline_value=VALUE),
+        USER,
+        USER,
+    ),
+    ([sf.ConservativeUCBVI], "UCBVI inside", lambda kind: given_value(kind, LOW), USER, USER),
+    ([sf.BPIUCBVI, sf.BPIUCBVIMenard], "plain", lambda kind: kind(WORLD.problem), None, None),
+    (
+        [sf.BPIUCBVI],
+        "scaled",
+        lambda kind: kind(WORLD.problem, bounds=sf.KL(scale=0.1)),
+        None,
+        None,
+    ),
+    ([sf.UCBVI], "plain", lambda kind: kind(WORLD.problem, episodes=1000), None, None),
+    ([sf.BPIUCBVIMenard], "scaled", lambda kind: kind(WORLD.problem, scale=0.1), None, None),
 ]
+CASES = [(kind, *row) for kinds, *row in ROWS for kind in kinds]
 
 
 def graded(text):
