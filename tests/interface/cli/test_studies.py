@@ -11,7 +11,7 @@ import duckdb
 import pytest
 from typer.testing import CliRunner
 
-from surefoot.cli.main import app, main
+from surefoot.cli.main import app
 from surefoot.studies.analysis.summary import COLUMNS
 from surefoot.studies.run.store import begin, read_results
 from surefoot.studies.spec.library import GROUPS
@@ -70,154 +70,70 @@ def end_of_a_run(place, *names, said="agents CERTIFIED. Claims of the paper: 1 o
     return [*(f"{name}: {said}" for name in names), results, f"Report: {place / 'report.html'}"]
 
 
+def asked(folder, sql):
+    """What `results` answers, as a program reads it."""
+    return json.loads(surefoot("results", folder, "--sql", sql, "--json").stdout)
+
+
 def test_the_studies_are_listed_and_described():
     listed = surefoot("studies").stdout
-    for name in GROUPS["all"]:
-        assert name in listed
+    assert all(name in listed for name in GROUPS["all"])
     one = surefoot("studies", "rivals").stdout
-    assert "stationary/optpess-lp" in one
     assert "scenarios x agents x trials = 1 x 6 x 10" in one
     assert tomllib.loads(surefoot("studies", "online", "--toml").stdout)["name"] == "online"
     table = json.loads(surefoot("studies", "online", "--json").stdout)
     assert parse_study(table, "x").name == "online"
-    assert {"scenarios", "agents"} <= table.keys()  # keys that programs read
-    fields = surefoot("studies", "--fields").stdout
-    assert "[agents]" in fields
-    assert "NOT CERTIFIED" in fields
+    assert "NOT CERTIFIED" in surefoot("studies", "--fields").stdout
 
 
-def test_a_run_ends_with_a_folder_and_a_report(folder):
-    results = read_results(folder)
-    assert results.missing == 0
-    page = (folder / "report.html").read_text()
-    assert "A tiny study" in page
-    assert "CERTIFIED" in page
-
-
-def test_results_are_a_table(folder):
+def test_a_run_ends_with_a_folder_a_report_and_a_table(folder):
+    assert read_results(folder).missing == 0
+    assert "A tiny study" in (folder / "report.html").read_text()
     shown = surefoot("results", folder)
     assert shown.exit_code == 0, shown.output
-    assert "StepMix" in shown.stdout
     assert "floor 0.6, baseline 0.685" in shown.stdout
     rows = json.loads(surefoot("results", folder, "--json").stdout)["tiny"]
     trials = read_results(folder).of("trap", "stepmix")
     assert rows[0]["regret"] == pytest.approx(sum(trial.regret for trial in trials) / 2)
-    assert all(line == line.rstrip() or len(line) <= 100 for line in shown.stdout.splitlines())
 
 
 def test_results_answer_questions(folder, tmp_path):
-    ask = ("results", folder, "--sql")
-    rows = json.loads(
-        surefoot(
-            *ask, "SELECT trial, violations, regret FROM trials WHERE agent = 'bpi'", "--json"
-        ).stdout
-    )
-    trials = read_results(folder).of("trap", "bpi")
-    assert [row["violations"] for row in rows] == [trial.violations for trial in trials]
-    assert [row["regret"] for row in rows] == [trial.regret for trial in trials]
-    counted = json.loads(
-        surefoot(*ask, "SELECT count(*) AS n, sum(episodes) AS k FROM curves", "--json").stdout
-    )[0]
-    assert counted["n"] == sum(
-        len(t.curve_mean) for cell in read_results(folder).trials.values() for t in cell
-    )
-    assert counted["k"] == 4 * 1500
-    lower = json.loads(
-        surefoot(
-            *ask, "SELECT max(lower) AS low FROM traces WHERE agent = 'stepmix'", "--json"
-        ).stdout
-    )
-    assert lower[0]["low"] == max(
-        t.trace_lower.max() for t in read_results(folder).of("trap", "stepmix")
-    )
-    assert "off_baseline" in surefoot(*ask, "DESCRIBE trials").stdout
+    results = read_results(folder)
+    rows = asked(folder, "SELECT violations, regret FROM trials WHERE agent = 'bpi' ORDER BY trial")
+    assert rows == [
+        {"violations": trial.violations, "regret": trial.regret}
+        for trial in results.of("trap", "bpi")
+    ]
+    assert asked(folder, "SELECT sum(episodes) AS k FROM curves") == [{"k": 4 * 1500}]
+    (lower,) = asked(folder, "SELECT max(lower) AS low FROM traces WHERE agent = 'stepmix'")
+    assert lower["low"] == max(one.trace_lower.max() for one in results.of("trap", "stepmix"))
+    query = "SELECT agent, regret FROM trials ORDER BY ALL; -- all"
     for ending in ("csv", "parquet", "json"):
         target = tmp_path / f"answer.{ending}"
-        saved = surefoot(
-            *ask, "SELECT agent, regret FROM trials ORDER BY ALL; -- all", "--save", target
-        )
+        saved = surefoot("results", folder, "--sql", query, "--save", target)
         assert saved.exit_code == 0, saved.output
         assert len(duckdb.sql(f"FROM '{target}'").fetchall()) == 4
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "answer.csv",
-        "answer.json",
-        "answer.parquet",
-    ]
+    assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_columns_that_tables_share(folder):
-    def ask(sql):
-        return json.loads(surefoot("results", folder, "--sql", sql, "--json").stdout)
-
-    for table in ("trials", "curves", "traces", "summary"):
-        pairs = ask(f"SELECT DISTINCT scenario, agent FROM {table} ORDER BY ALL")
-        assert pairs == [{"scenario": "trap", "agent": agent} for agent in ("bpi", "stepmix")]
-    for table in ("trials", "summary"):
-        assert ask(f"SELECT DISTINCT knows_baseline_value FROM {table}") == [
-            {"knows_baseline_value": False}
-        ]
-    kinds = ask(
-        "SELECT agent, promise_kind, promise_delta FROM trials WHERE trial = 0 ORDER BY ALL"
-    )
-    assert kinds == [
-        {"agent": "bpi", "promise_kind": "no floor", "promise_delta": None},
-        {"agent": "stepmix", "promise_kind": "certified", "promise_delta": 0.1},
-    ]
+@pytest.mark.parametrize("table", ["trials", "curves", "traces", "summary"])
+def test_columns_that_tables_share(folder, table):
+    pairs = asked(folder, f"SELECT DISTINCT scenario, agent FROM {table} ORDER BY ALL")
+    assert pairs == [{"scenario": "trap", "agent": agent} for agent in ("bpi", "stepmix")]
 
 
 def test_the_summary_in_sql_is_the_one_that_is_printed(folder):
     printed = json.loads(surefoot("results", folder, "--json").stdout)["tiny"]
-    assert all(list(row) == list(COLUMNS) for row in printed)
-    rows = json.loads(
-        surefoot("results", folder, "--sql", "SELECT * FROM summary", "--json").stdout
-    )
+    rows = asked(folder, "SELECT * FROM summary")
     assert [row["agent"] for row in rows] == ["bpi", "stepmix"]  # by study, scenario and agent
-    for row in rows:
-        (mine,) = [one for one in printed if one["agent"] == row["agent"]]
-        assert {name: row[name] for name in COLUMNS} == {**mine, "promises": row["promises"]}
-        assert json.loads(row["promises"]) == mine["promises"]
-        assert row["study"] == "tiny"
+    for row, mine in zip(rows, sorted(printed, key=lambda one: one["agent"]), strict=True):
+        row["promises"] = json.loads(row["promises"])
+        assert row.pop("study") == "tiny"
+        assert row == mine
+        assert list(mine) == list(COLUMNS)
 
 
-@pytest.mark.parametrize(
-    ("change", "words", "code"),
-    [
-        (
-            ("trials = 2", "trails = 2"),
-            "InvalidStudy: tiny.toml has no field 'trails'. Did you mean 'trials'?",
-            1,
-        ),
-        (('agent = "stepmix"', 'agent = "stepmax"'), "Did you mean 'stepmix'?", 1),
-        (
-            ('{ name = "trap" }', '{ name = "trap" }\nfloor = 0.69'),
-            "but the baseline is worth 0.685",
-            1,
-        ),
-        (
-            ('agent = "bpi-ucbvi"', 'agent = "bpi-ucbvi"\npooled = true'),
-            "counts cannot be pooled",
-            1,
-        ),
-    ],
-)
-def test_bad_studies_are_one_sentence_and_leave_no_trials(
-    change, words, code, tmp_path, monkeypatch, capsys
-):
-    assert change[0] in STUDY
-    (tmp_path / "tiny.toml").write_text(STUDY.replace(*change))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["surefoot", "run", "tiny.toml", "--out", "res"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == code
-    said = capsys.readouterr().err
-    assert words in said
-    assert said.startswith("surefoot: ")
-    assert said.count("\n") == 1
-    assert not (tmp_path / "res").exists()
-
-
-def test_a_bad_study_in_a_process_of_its_own(tmp_path):
+def test_a_bad_study_is_one_sentence_and_leaves_no_trials(tmp_path):
     (tmp_path / "tiny.toml").write_text(STUDY.replace("trials = 2", "trails = 2"))
     command = [sys.executable, "-m", "surefoot", "run", "tiny.toml", "--out", "res"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -229,46 +145,38 @@ def test_a_bad_study_in_a_process_of_its_own(tmp_path):
     assert not (tmp_path / "res").exists()
 
 
-def test_what_cannot_be_is_said(folder, tmp_path):
-    for arguments, words in (
-        (("run", "onlin"), "There is no study 'onlin'"),
-        (("run", "online", "online", "--out", tmp_path / "x"), "asked for twice"),
-        (("results", tmp_path), "holds no results"),
-        (("report", tmp_path / "none"), "holds no results"),
-        (
-            ("results", folder, "--sql", "SELECT * FROM nothing"),
-            "The tables are trials, curves, traces and summary",
-        ),
-        (
-            ("results", folder, "--sql", f"SELECT * FROM read_csv('{__file__}')"),
-            "disabled by configuration",
-        ),
-        (
-            ("results", folder, "--sql", f"COPY trials TO '{tmp_path}/leak.csv'"),
-            "disabled by configuration",
-        ),
-        (("results", folder, "--sql", "  "), "The question is empty"),
-        (("results", folder, "--save", folder / "study.json"), "where the results themselves are"),
-        (
-            ("results", folder, "--save", folder / "trials" / "x.csv"),
-            "where the results themselves are",
-        ),
-        (
-            ("results", folder, "--save", tmp_path / "a.xlsx"),
-            "Expected one of .parquet, .csv, .json",
-        ),
-        (("run", folder.parent / "tiny.toml", "--out", folder), "Give --resume"),
-        (
-            ("run", folder.parent / "tiny.toml", "--out", tmp_path / "y", "--backend", "ray"),
-            "no back end 'ray'",
-        ),
-    ):
-        result = surefoot(*arguments)
-        assert result.exit_code != 0, arguments
-        assert words in str(result.exception), arguments
-    assert not list(tmp_path.rglob("leak.csv"))
-    for name in ("x", "y"):  # nothing was written that would have to be resumed
-        assert not (tmp_path / name).exists()
+def test_a_study_that_reads_well_is_refused_before_it_runs(tmp_path):
+    pooled = STUDY.replace('agent = "bpi-ucbvi"', 'agent = "bpi-ucbvi"\npooled = true')
+    (tmp_path / "tiny.toml").write_text(pooled)
+    refused = surefoot("run", tmp_path / "tiny.toml", "--out", tmp_path / "res")
+    assert "counts cannot be pooled" in str(refused.exception)
+    assert not (tmp_path / "res").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("run onlin", "There is no study 'onlin'"),
+        ("run online online --out {new}/x", "asked for twice"),
+        ("results {new}", "holds no results"),
+        ("results {old} --sql FROM^nothing", "The tables are trials, curves, traces and summary"),
+        ("results {old} --sql FROM^read_csv('{toml}')", "disabled by configuration"),
+        ("results {old} --sql COPY^trials^TO^'{new}/leak.csv'", "disabled by configuration"),
+        ("results {old} --sql ^", "The question is empty"),
+        ("results {old} --save {old}/study.json", "where the results themselves are"),
+        ("results {old} --save {old}/trials/x.csv", "where the results themselves are"),
+        ("results {old} --save {new}/a.xlsx", "Expected one of .parquet, .csv, .json"),
+        ("run {toml} --out {old}", "Give --resume"),
+        ("run {toml} --out {new}/y --backend ray", "no back end 'ray'"),
+    ],
+)
+def test_what_cannot_be_is_said_and_nothing_is_written(folder, tmp_path, arguments, words):
+    """A caret stands for a space within an argument."""
+    given = arguments.format(new=tmp_path, old=folder, toml=folder.parent / "tiny.toml")
+    result = surefoot(*(part.replace("^", " ") for part in given.split()))
+    assert result.exit_code != 0
+    assert words in str(result.exception)
+    assert not list(tmp_path.iterdir())
 
 
 def test_more_trials_are_added_and_quick_is_another_study(folder, tmp_path):
@@ -319,34 +227,17 @@ def test_where_there_is_no_terminal_progress_is_a_line_a_minute(folder, tmp_path
 
 
 def test_several_studies_are_one_report(tmp_path):
-    for name in ("one", "two"):
-        own = (
-            STUDY.replace('"tiny"', f'"{name}"')
-            .replace("A tiny", f"Study {name},")
-            .replace("1500", "100")
-        )
-        (tmp_path / f"{name}.toml").write_text(own.replace('["return"]', "[]"))
-    arguments = (
-        "run",
-        tmp_path / "one.toml",
-        tmp_path / "two.toml",
-        "--trials",
-        2,
-        "--out",
-        tmp_path / "both",
-    )
-    done = surefoot(*arguments, "--jobs", 1)
+    small = STUDY.replace("1500", "100").replace('["return"]', "[]")
+    files = [tmp_path / "one.toml", tmp_path / "two.toml"]
+    for path in files:
+        path.write_text(small.replace("tiny", path.stem))
+    out = tmp_path / "both"
+    done = surefoot("run", *files, "--trials", 2, "--out", out, "--jobs", 1)
     assert done.exit_code == 0, done.output
-    lines = done.output.splitlines()
     # nobody leaves in 100 episodes
     said = "agents ON TRUST. Claims of the paper: 0 of 1 holds, 1 cannot be judged."
-    assert lines[-4:] == end_of_a_run(tmp_path / "both", "one", "two", said=said)
-    assert len(lines) < 10  # before that, what will be run and how long it takes
-    page = (tmp_path / "both" / "report.html").read_text()
-    assert "Study one" in page
-    assert "Study two" in page
-    assert sorted(path.name for path in (tmp_path / "both").iterdir()) == [
-        "one",
-        "report.html",
-        "two",
-    ]
+    assert done.output.splitlines()[-4:] == end_of_a_run(out, "one", "two", said=said)
+    page = (out / "report.html").read_text()
+    assert "A one study" in page
+    assert "A two study" in page
+    assert sorted(path.name for path in out.iterdir()) == ["one", "report.html", "two"]

@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import statistics
 import subprocess
 import sys
 import tomllib
@@ -19,11 +18,13 @@ from scipy import stats as oracle
 from surefoot.agents.promise import Promise
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.show.figures import COLOURS, LINES, MARKERS
-from surefoot.studies.analysis.claims import Verdict, analyse
+from surefoot.studies.analysis.claims import Verdict, analyse, tallies
 from surefoot.studies.analysis.stats import amount
 from surefoot.studies.analysis.summary import summary
+from surefoot.studies.analysis.verdict import overall_verdict
 from surefoot.studies.report.plots import FIGURES
 from surefoot.studies.report.report import as_toml, command, page, write_report
+from surefoot.studies.report.tables import columns, comparisons, result
 from surefoot.studies.report.terminal import print_summary
 from surefoot.studies.run.store import Results, begin, read_results
 from surefoot.studies.run.trial import run_trial
@@ -55,6 +56,8 @@ TINY = {
     ],
 }
 FALSE_PREMISE = Promise("false premise", details="the baseline is worth 0.5")
+ALL = (0, 1, 2)
+WITH_FLOOR = ("trap/stepmix", "trap/budget", "random/stepmix", "random/budget")
 VERSIONS = {"surefoot": "0.0", "python": "3.99"}
 
 
@@ -79,12 +82,20 @@ def scaled():
     )
 
 
-def changed(results, cell, number, **fields):
-    """The same results, but for one trial."""
+def changed(results, cell, numbers, **fields):
+    """The same results, but for some trials of a cell."""
     trials = [
-        replace(one, **fields) if one.trial == number else one for one in results.trials[cell]
+        replace(one, **fields) if one.trial in numbers else one for one in results.trials[cell]
     ]
     return replace(results, trials={**results.trials, cell: tuple(trials)})
+
+
+def given_value(results, *cells):
+    """The same results, but that all runs of some cells rest on a given value of the baseline."""
+    for cell in cells:
+        promise = replace(results.trials[cell][0].promise, knows_baseline_value=True)
+        results = changed(results, cell, ALL, promise=promise)
+    return results
 
 
 def one_scenario(results):
@@ -142,212 +153,150 @@ def badges(text):
     return [re.sub(r"^\W+", "", badge) for badge in Reader(text).of_class("badge")]
 
 
-def alarms(text):
-    return Reader(text).of_class("alarm")
-
-
-def verdict_of(text):
-    return next(
-        words for _, attrs, words in Reader(text).texts if attrs.get("aria-label") == "Verdict"
-    )
-
-
 def test_unscaled_agents_that_keep_the_floor_are_certified(results):
-    text = page([results])
-    assert badges(text) == ["CERTIFIED"]
-    assert alarms(text) == []
-    assert "unscaled constants" in verdict_of(text)
-    assert "delta = 0.1" in verdict_of(text)
-    assert "None of the 12 certified runs broke its promise." in verdict_of(text)
-    for absent in ("incomplete", "quick:", "no promise in"):
-        assert absent not in verdict_of(text)
-    assert all(trial.violations > 0 for trial in results.trials["trap/bpi"])  # it promises nothing
-    assert "BPI-UCBVI (EpsMix form), promising no floor, went below the floor in" in verdict_of(
-        text
-    )
+    verdict = overall_verdict([results])
+    assert verdict.word == "CERTIFIED"
+    assert "delta = 0.1" in verdict.meaning
+    assert verdict.alarms == ()
+    certified, free = verdict.found
+    assert certified == "None of the 12 certified runs broke its promise."
+    assert free.startswith("BPI-UCBVI (EpsMix form), promising no floor, went below the floor in")
+    assert all(trial.violations > 0 for trial in results.trials["trap/bpi"])
+    (blocks,) = verdict.caveats
+    assert "plans in blocks of 5 %" in blocks
 
 
 def test_one_bonus_scaled_by_hand_makes_it_not_certified(results, scaled):
-    text = page([scaled])
-    assert badges(text) == ["NOT CERTIFIED"]
-    assert "StepMix (bonus times 0.5)" in verdict_of(text)
-    assert "<title>Agents NOT CERTIFIED:" in text
-    assert badges(page([results, scaled])) == ["NOT CERTIFIED"]
-    # said of which study
-    assert "Two scenariosNOT CERTIFIED" in verdict_of(page([results, scaled]))
-    assert verdict_of(page([results, scaled])).count("Two scenariosNOT") == 1
+    verdict = overall_verdict([scaled])
+    assert verdict.word == "NOT CERTIFIED"
+    assert "StepMix (bonus times 0.5)" in verdict.meaning
+    assert overall_verdict([results, scaled]).word == "NOT CERTIFIED"
     # Not one of its trials is there yet: the study says so all the same.
     early = replace(scaled, trials={"trap/bpi": scaled.trials["trap/bpi"]})
-    assert badges(page([early])) == ["NOT CERTIFIED"]
-    unscaled = replace(
-        scaled.study, agents=tuple(replace(one, scale=1.0) for one in scaled.study.agents)
-    )
-    assert badges(page([replace(early, study=unscaled)])) == ["NO PROMISE"]
+    assert overall_verdict([early]).word == "NOT CERTIFIED"
+    agents = tuple(replace(one, scale=1.0) for one in scaled.study.agents)
+    unscaled = replace(early, study=replace(scaled.study, agents=agents))
+    assert overall_verdict([unscaled]).word == "NO PROMISE"
 
 
-def test_a_broken_promise_is_said_in_red_with_numbers(results):
-    broken = changed(results, "trap/stepmix", 1, violations=7)
-    text = page([broken])
-    assert badges(text) == ["CERTIFIED", "PROMISE BROKEN"]
-    words = " ".join(alarms(text))
-    assert "PROMISE BROKEN in 1 of 12 runs" in words
-    assert "StepMix in The trap: 1 of 3 runs" in words
-    assert "2.333 episodes per run" in words
-    assert "10 % of runs" in words
-    assert "1 of the 12 certified runs broke its promise." in verdict_of(text)
-    assert "None of" not in verdict_of(text)
-    # in the table of results, too
-    assert "PROMISE BROKEN in 1 of 3 runs" in " ".join(Reader(text).of_class("bad"))
-    assert re.search(r"\.alarm \{ color: var\(--bad\)", text)
+def test_a_broken_promise_is_said_with_numbers(results):
+    verdict = overall_verdict([changed(results, "trap/stepmix", [1], violations=7)])
+    assert verdict.word == "CERTIFIED"
+    count, where = verdict.alarms
+    assert count == "PROMISE BROKEN in 1 of 12 runs that came with one."
+    assert "StepMix in The trap: 1 of 3 runs, below the floor in 2.333 episodes per run" in where
+    assert "10 % of runs" in where
+    assert verdict.found[0] == "1 of the 12 certified runs broke its promise."
 
 
 def test_an_agent_that_keeps_the_sum_is_judged_by_the_sum(results):
-    cell = "trap/budget"
-    below = changed(results, cell, 0, violations=40, min_cumulative=0.25)
-    assert alarms(page([below])) == []
-    lost = changed(below, cell, 0, min_cumulative=-3.0)
-    assert "the sum of the episodes fell below the floor" in " ".join(alarms(page([lost])))
-    noise = changed(below, cell, 0, min_cumulative=-1e-12)
-    assert alarms(page([noise])) == []
+    below = changed(results, "trap/budget", [0], violations=40, min_cumulative=0.25)
+    for least, broken in ((0.25, False), (-3.0, True), (-1e-12, False)):
+        given = changed(below, "trap/budget", [0], min_cumulative=least)
+        alarms = " ".join(overall_verdict([given]).alarms)
+        assert ("the sum of the episodes fell below the floor" in alarms) is broken
+        assert bool(alarms) is broken
 
 
 def test_an_agent_without_a_floor_changes_nothing(results):
-    assert alarms(page([changed(results, "trap/bpi", 0, violations=2000)])) == []
-    alone = replace(results.study, agents=results.study.agents[2:])
-    text = page(
-        [
-            replace(
-                results,
-                study=alone,
-                trials={key: results.trials[key] for key in ("trap/bpi", "random/bpi")},
-            )
-        ]
-    )
-    assert badges(text) == ["NO PROMISE"]
+    worse = changed(results, "trap/bpi", [0], violations=2000)
+    assert overall_verdict([worse]).alarms == ()
+    study = replace(results.study, agents=results.study.agents[2:])
+    alone = {cell: results.trials[cell] for cell in ("trap/bpi", "random/bpi")}
+    assert overall_verdict([replace(results, study=study, trials=alone)]).word == "NO PROMISE"
 
 
 def test_false_premises_are_counted(results):
     false = {"promise": FALSE_PREMISE, "baseline": 0.5, "violations": 9}
-    some = changed(changed(results, "trap/stepmix", 0, **false), "trap/stepmix", 2, **false)
-    text = page([some])
-    assert badges(text) == ["CERTIFIED"]
-    assert alarms(text) == []
-    assert "no promise in 2 of 12 trials" in verdict_of(text)
-    assert "no promise in 2 of 3 runs" in " ".join(Reader(text).of_class("bad"))
-    row = next(
-        row for row in summary(some) if (row["scenario"], row["agent"]) == ("trap", "stepmix")
-    )
+    some = changed(results, "trap/stepmix", [0, 2], **false)
+    verdict = overall_verdict([some])
+    assert verdict.word == "CERTIFIED"
+    assert verdict.alarms == ()
+    assert "no promise in 2 of 12 trials" in verdict.caveats[-1]
+    row = summary(some)[0]
     assert (row["premise_false"], row["certified"], row["baseline_below"]) == (2, 1, 2)
     assert row["baseline_violations"] == 2 * 2000 / 3
 
 
 def test_what_is_promised_is_red_where_nothing_is(results, scaled):
-    """Red is for what promises nothing although it should; an agent that never promised a floor
-    is none of that.
+    """Red is for what promises nothing although it should, and for a broken promise; an agent
+    that never promised a floor is none of that.
     """
-    false = {"promise": FALSE_PREMISE, "baseline": 0.5}
-    for given, red in (
-        (results, []),
-        (changed(results, "trap/stepmix", 1, **false), ["no promise", "no promise"]),
-    ):
-        assert [
-            re.match("no promise", words)[0] for words in Reader(page([given])).of_class("bad")
-        ] == red
-    red = Reader(page([scaled])).of_class("bad")
-    assert [words for words in red if words != "NOT CERTIFIED"] == [
-        *[words for words in red if "✗" in words],  # the verdict as a whole
-        "bonus times 0.5: NOT CERTIFIED",
-        "NOT CERTIFIED: bonus scaled by 0.5",
-    ]
-    assert red.count("NOT CERTIFIED") == 1  # with the results
-    broken = Reader(page([changed(results, "trap/stepmix", 1, violations=7)])).of_class("bad")
-    assert "PROMISE BROKEN in 1 of 3 runs" in broken
+
+    def red(given):
+        return " ".join(Reader(page([given])).of_class("bad"))
+
+    assert red(results) == ""
+    false = changed(results, "trap/stepmix", [1], promise=FALSE_PREMISE, baseline=0.5)
+    assert red(false).count("no promise") == 2
+    assert "bonus times 0.5: NOT CERTIFIED" in red(scaled)
+    broken = changed(results, "trap/stepmix", [1], violations=7)
+    assert "PROMISE BROKEN in 1 of 3 runs" in red(broken)
+    text = page([broken])
+    assert badges(text) == ["CERTIFIED", "PROMISE BROKEN"]
+    alarms = " ".join(Reader(text).of_class("alarm"))
+    assert all(alarm in alarms for alarm in overall_verdict([broken]).alarms)
+    assert re.search(r"^\s*\.alarm \{ color: var\(--bad\)", text, re.MULTILINE)
 
 
 def test_who_knows_the_value_of_the_baseline_is_said(results):
     assert "Knows V^b" not in page([results])
-    text = page([changed(results, "trap/stepmix", 1, knows_baseline_value=True)])
+    text = page([changed(results, "trap/stepmix", [1], knows_baseline_value=True)])
     assert "Knows V^b: the agent was given the true value of the baseline" in text
-    rows = [row for row in Reader(text).of_tag("tr") if row.startswith("StepMixcertified")]
-    assert any("yes" in row for row in rows)
 
 
 def test_what_never_left_the_baseline_is_trusted_and_not_certified(results):
     """No violation of a run that only ever played a trusted baseline is no proof of anything."""
     stayed = {"off_baseline": None, "first_mixture": None, "first_optimistic": None}
-    some = changed(results, "trap/stepmix", 0, **stayed)
-    assert "1 run never left the baseline: trusted throughout, not certified." in verdict_of(
-        page([some])
-    )
-    assert "None of the 11 certified runs" in verdict_of(page([some]))
-    assert "on trust in 1 of 3 runs: never left the baseline" in page([some])
+    some = changed(results, "trap/stepmix", [0], **stayed)
+    certified, trusted, _ = overall_verdict([some]).found
+    assert certified.startswith("None of the 11 certified runs")
+    assert trusted == "1 run never left the baseline: trusted throughout, not certified."
     # A log that certifies the baseline above the floor is proof enough.
-    proved = changed(some, "trap/stepmix", 0, log_lower=some.of("trap", "stepmix")[0].floor)
-    assert "None of the 12 certified runs" in verdict_of(page([proved]))
-    all_stayed = some
-    for cell in results.trials:
-        for i in range(3):
-            if "bpi" not in cell:
-                all_stayed = changed(all_stayed, cell, i, **stayed)
-    text = page([all_stayed])
-    assert badges(text) == ["ON TRUST"]
-    assert "is taken on trust" in verdict_of(text)
-    assert " certified runs" not in verdict_of(text)
+    proved = changed(some, "trap/stepmix", [0], log_lower=some.of("trap", "stepmix")[0].floor)
+    assert overall_verdict([proved]).found[0].startswith("None of the 12 certified runs")
+    for cell in WITH_FLOOR:
+        some = changed(some, cell, ALL, **stayed)
+    verdict = overall_verdict([some])
+    assert verdict.word == "ON TRUST"
+    assert "is taken on trust" in verdict.meaning
+    assert " certified runs" not in " ".join(verdict.found)
 
 
 def test_what_rests_on_a_given_value_is_trusted_and_not_certified(results):
     """Though it left the baseline. Control: the same runs without it are certified."""
     words = "trusted, given the baseline's value"
-    control = page([results])
-    assert words not in control
-    assert "None of the 12 certified runs" in verdict_of(control)
-    some = results
-    for i, trial in enumerate(results.of("trap", "stepmix")):
-        some = changed(
-            some, "trap/stepmix", i, promise=replace(trial.promise, knows_baseline_value=True)
-        )
-    (row,) = (
-        row for row in summary(some) if (row["scenario"], row["agent"]) == ("trap", "stepmix")
-    )
+    assert words not in page([results])
+    some = given_value(results, "trap/stepmix")
+    row = summary(some)[0]
     assert (row["certified"], row["on_trust"], row["off_baseline_never"]) == (0, 3, 0)
-    text = page([some])
-    assert badges(text) == ["CERTIFIED"]
-    assert f"StepMix: {words}, not certified. Every other agent with a floor" in verdict_of(text)
-    assert "None of the 9 certified runs" in verdict_of(text)
-    assert f"None of the 3 runs that are {words}," in verdict_of(text)
-    assert "never left the baseline" not in verdict_of(text)
-    rows = [row for row in Reader(text).of_tag("tr") if row.startswith(f"StepMix{words}")]
-    assert rows
-    assert not any("StepMixcertified" in row for row in rows)
-    broken = changed(some, "trap/stepmix", 0, violations=5)
-    assert "PROMISE BROKEN in 1 of 12 runs" in alarms(page([broken]))[0]
-    alone = one_scenario(some)
-    for i in range(3):
-        for cell in alone.trials:
-            trial = alone.trials[cell][i]
-            if trial.promise.kind == "certified":
-                alone = changed(
-                    alone, cell, i, promise=replace(trial.promise, knows_baseline_value=True)
-                )
-    assert badges(page([alone])) == ["ON TRUST"]
-    assert "Nothing was certified." in verdict_of(page([alone]))
-    assert " certified runs" not in verdict_of(page([alone]))
+    verdict = overall_verdict([some])
+    assert verdict.word == "CERTIFIED"
+    assert verdict.meaning.startswith(f"StepMix: {words}, not certified. Every other agent with a")
+    certified, trusted, _ = verdict.found
+    assert certified.startswith("None of the 9 certified runs")
+    assert trusted.startswith(f"None of the 3 runs that are {words},")
+    assert f"StepMix{words}" in "".join(Reader(page([some])).of_tag("tr"))
+    broken = overall_verdict([changed(some, "trap/stepmix", [0], violations=5)])
+    assert broken.alarms[0].startswith("PROMISE BROKEN in 1 of 12 runs")
+    verdict = overall_verdict([given_value(results, *WITH_FLOOR)])
+    assert verdict.word == "ON TRUST"
+    assert verdict.meaning.endswith("Nothing was certified.")
+    assert " certified runs" not in " ".join(verdict.found)
 
 
 def test_a_false_certificate_of_a_log_is_an_alarm_of_its_own(results):
     """It is the log's, not an agent's: said once, and of no run that it was below the floor."""
     worth = results.of("trap", "stepmix")[1].baseline
     bad = results
-    for cell in ("trap/stepmix", "trap/budget", "trap/bpi"):
-        bad = changed(bad, cell, 1, log_lower=worth + 0.01)
-    lines = alarms(page([bad]))
-    assert len(lines) == 1
-    assert (
-        "what the log certified of the baseline is more than it is worth, in 1 of 3 trials"
-        in lines[0]
-    )
-    assert "None of the 12 certified runs" in verdict_of(page([bad]))
-    assert alarms(page([changed(results, "trap/stepmix", 1, log_lower=worth - 0.01)])) == []
+    for agent in ("stepmix", "budget", "bpi"):
+        bad = changed(bad, f"trap/{agent}", [1], log_lower=worth + 0.01)
+    verdict = overall_verdict([bad])
+    (line,) = verdict.alarms
+    assert "certified of the baseline is more than it is worth, in 1 of 3 trials" in line
+    assert verdict.found[0].startswith("None of the 12 certified runs")
+    true = changed(results, "trap/stepmix", [1], log_lower=worth - 0.01)
+    assert overall_verdict([true]).alarms == ()
 
 
 def test_a_dollar_is_a_dollar(results):
@@ -367,26 +316,27 @@ def test_a_dollar_is_a_dollar(results):
 
 
 def test_missing_trials_and_quick_sizes_are_said(results):
+    def caveats(*given):
+        return " ".join(overall_verdict(given).caveats)
+
     fewer = replace(results, trials={**results.trials, "trap/bpi": results.trials["trap/bpi"][:1]})
-    assert "incomplete: 16 of 18 trials" in verdict_of(page([fewer]))
-    both = verdict_of(page([fewer, replace(results, study=replace(results.study, name="whole"))]))
-    assert "tiny: incomplete: 16 of 18 trials" in both
+    assert "incomplete: 16 of 18 trials" in caveats(fewer)
+    whole = replace(results, study=replace(results.study, name="whole"))
+    assert "tiny: incomplete: 16 of 18 trials" in caveats(fewer, whole)
     quick = replace(results, study=results.study.made_quick())
-    assert "quick: 3 trials." in verdict_of(page([quick]))
-    blocks = "plans in blocks of {} of the episodes so far: a moment is known to {} only"
-    assert blocks.format("1 %", "1 %") in verdict_of(page([quick]))
-    assert blocks.format("5 %", "5 %") in verdict_of(page([results]))  # in full as well
+    assert "quick: 3 trials." in caveats(quick)
+    assert "plans in blocks of 1 % of the episodes so far" in caveats(quick)
     agents = tuple(replace(one, replan=None) for one in quick.study.agents)
     every = replace(quick, study=replace(quick.study, replan=0.0, agents=agents))
-    assert "plans in blocks" not in verdict_of(page([every]))
+    assert "plans in blocks" not in caveats(every)
 
 
 def test_a_page_can_be_made_before_there_is_a_trial(results):
     study = replace(results.study, figures=("return",))
     text = page([replace(results, study=study, trials={})])
     assert badges(text) == ["NO PROMISE"]
-    assert "There are no trials yet" in verdict_of(text)
-    assert "incomplete: 0 of 18 trials" in verdict_of(text)
+    assert "There are no trials yet" in text
+    assert "incomplete: 0 of 18 trials" in text
     assert Reader(text).unclosed == []
 
 
@@ -402,44 +352,27 @@ def test_claims_have_words_and_symbols(results):
         ("✗ does not hold It is not at K = 100 to 5 million", ["0 of 3", "or 1 of 3"]),
         ("? cannot be judged Who knows", ["nothing <here>"]),
     ]
-    assert "Claims of the paper: 1 of 3 hold, 1 does not, 1 cannot be judged." in verdict_of(text)
-    assert 'id="study-1-claims"' in text
+    # Certified agents beside a claim that does not hold: the badge does not speak of the paper.
+    assert Reader(text).of_class("badges")[0].startswith("The agents:")
+    assert badges(text) == ["CERTIFIED"]
+    tally = "Claims of the paper: 1 of 3 hold, 1 does not, 1 cannot be judged."
+    assert tally in Reader(text).of_class("tallies")[-1]
     assert 'id="study-1-claims"' not in page([analyse(results)._replace(verdicts=[])])
 
 
-def test_claims_of_ours_are_not_the_paper_s(results):
+def test_claims_of_ours_are_not_the_papers(results):
     """Each below a heading that says whose it is; what is ours must not come out if the paper is
     right.
     """
     sources = (OURS, PAPER, DRAFT, OURS, PAPER)
     verdicts = [Verdict(f"claim {i}", source, True, (), "so") for i, source in enumerate(sources)]
     text = page([analyse(results)._replace(verdicts=verdicts)])
-    parts = re.split("<h4>", text)[1:]
-    below = {part.partition("</h4>")[0]: re.findall(r"claim \d", part) for part in parts}
-    assert below == {
-        "What must come out if the paper is right": ["claim 1", "claim 4"],
-        "What must come out if drafts of the paper are right, which it leaves out": ["claim 2"],
-        "What we claim, and the paper does not": ["claim 0", "claim 3"],
-    }
-    assert (
-        "Claims of the paper: 2 of 2 hold. Claims of its drafts: 1 of 1 holds. Claims of ours: 2"
-        in verdict_of(text)
-    )
-    ours = page([analyse(results)._replace(verdicts=verdicts[:1])])
-    assert "if the paper is right" not in ours
-
-
-def test_what_is_certified_is_said_of_agents_and_what_holds_of_claims(results):
-    """Certified agents beside a claim that does not hold: the badge does not speak of the paper."""
-    given = analyse(results)._replace(
-        verdicts=[Verdict("The paper is right", PAPER, False, (2000,), "0 of 3")]
-    )
-    for text in (page([given]), page([given, given])):
-        assert re.search(r"^The agents:\s+✓ CERTIFIED$", Reader(text).of_class("badges")[0])
-        assert (
-            "Claims of the paper: 0 of 1 holds, 1 does not" in Reader(text).of_class("tallies")[-1]
-        )
-        assert "<title>Agents CERTIFIED: " in text
+    below = [re.findall(r"claim \d", part) for part in text.split("<h4>")[1:]]
+    assert below == [["claim 1", "claim 4"], ["claim 2"], ["claim 0", "claim 3"]]
+    assert tallies(verdicts)[:2] == [
+        "Claims of the paper: 2 of 2 hold",
+        "Claims of its drafts: 1 of 1 holds",
+    ]
 
 
 def lines_of_claims(text):
@@ -452,46 +385,26 @@ def lines_of_claims(text):
     return claims
 
 
-def places(text, *parts):
-    """Where each part of a page begins, in the order in which they are given."""
-    found = [text.index(part) for part in parts]
-    assert len(found) == len(set(found))
-    return found
-
-
 def test_the_page_shows_before_it_tells(results):
     """The verdict, the first figure, the claims, the other figures, tables, premises, versions."""
-    study = replace(results.study, figures=("ribbon", "coverage"), name="online", title="One")
-    shown = replace(results, study=study)
-    text = page([shown])
+    study = replace(results.study, figures=("ribbon", "coverage"), name="online")
+    text = page([replace(results, study=study)])
     parts = (
         'aria-label="Verdict"',
         "Figure 1.</strong>",
         'id="study-1-claims"',
         "Figure 2.</strong>",
+        "<table",
+        'id="premises"',
+        'id="words"',
+        'id="again"',
+        'id="files"',
     )
-    tables = ("The results of each", "Agents side by side.", "The scenarios.", "The agents.")
-    after = ('id="premises"', 'id="words"', 'id="again"', 'id="files"')
-    found = places(text, *parts, *(f"<caption><span>{caption}" for caption in tables), *after)
+    found = [text.index(part) for part in parts]
     assert found == sorted(found)
-    # nothing but words and the verdict before the first figure
-    assert "<table" not in text[: found[2]]
-    # what the paper leaves open
-    assert "docs/reproduction/choices.md" in text[text.index('id="again"') :]
-    both = page([shown, replace(shown, study=replace(study, name="offline", title="Two"))])
-    index, first, second = places(
-        both, "<caption><span>The studies.", 'id="study-1"', 'id="study-2"'
-    )
-    assert index < first < second < both.index('id="premises"')
-    for i, text in enumerate((both[first:second], both[second:]), 1):
-        found = places(
-            text,
-            "✓</span> CERTIFIED",
-            *(part.replace("study-1", f"study-{i}") for part in parts[1:]),
-        )
-        assert found == sorted(found)
 
 
+LOADING = ("src", "href", "xlink:href", "srcset", "data", "action", "poster", "background")
 NASTY = "<script>alert(\"1\")</script> & 'so' <b onload=x>"
 
 
@@ -537,7 +450,7 @@ def test_the_same_results_give_the_same_bytes(results, tmp_path):
     assert str(tmp_path) not in text
     # and it does depend on them
     plain = replace(there, study=replace(study, figures=()))
-    assert page([changed(plain, "trap/bpi", 0, regret=1.0)]) != page([plain])
+    assert page([changed(plain, "trap/bpi", [0], regret=1.0)]) != page([plain])
 
 
 @pytest.fixture(scope="module")
@@ -642,41 +555,20 @@ def test_the_page_is_well_formed_and_loads_nothing(illustrated):
     attributes = [attrs for _, attrs in read.elements]
     ids = [attrs["id"] for attrs in attributes if "id" in attrs]
     assert len(ids) == len(set(ids))
-    for attrs in attributes:
-        for key in (
-            "src",
-            "href",
-            "xlink:href",
-            "srcset",
-            "data",
-            "action",
-            "poster",
-            "background",
-        ):
-            if key in attrs:
-                assert attrs[key].startswith(("#", "data:"))
-                assert not attrs[key].startswith("#") or attrs[key][1:] in ids
+    links = {value for attrs in attributes for key, value in attrs.items() if key in LOADING}
+    assert {f"#{one}" for one in ("study-1", "study-2", "study-2-claims", "files")} <= links
+    assert all(link.startswith("data:") or link in {f"#{one}" for one in ids} for link in links)
     assert set(re.findall(r"url\((.)", text)) <= {"#"}
     assert "@import" not in text
-    assert not {tag for tag, _ in read.elements} & {
-        "script",
-        "iframe",
-        "object",
-        "embed",
-        "link",
-        "base",
-        "form",
-    }
+    tags = [tag for tag, _ in read.elements]
+    assert not {"script", "iframe", "object", "embed", "link", "base", "form"} & set(tags)
     assert not [key for attrs in attributes for key in attrs if key.startswith("on")]
-    policy = next(
-        attrs for attrs in attributes if attrs.get("http-equiv") == "Content-Security-Policy"
-    )
+    (policy,) = (attrs for attrs in attributes if "http-equiv" in attrs)
     assert policy["content"] == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in attributes
-    tables = [tag for tag, _ in read.elements if tag in ("table", "caption")]
+    tables = [tag for tag in tags if tag in ("table", "caption")]
     assert tables == ["table", "caption"] * (len(tables) // 2)
     assert all(attrs.get("scope") for tag, attrs in read.elements if tag == "th")
-    assert len(read.of_tag("h1")) == 1
+    assert tags.count("h1") == 1
 
 
 def test_controls_of_the_reader_of_pages():
@@ -685,90 +577,72 @@ def test_controls_of_the_reader_of_pages():
     assert Reader("<p class='a alarm'>x</p>").of_class("alarm") == ["x"]
 
 
-def test_several_studies_have_an_index_and_one_has_none(results, illustrated):
-    _, text = illustrated
-    links = [attrs["href"] for tag, attrs in Reader(text).elements if tag == "a"]
-    assert {
-        "#study-1",
-        "#study-2",
-        "#study-2-claims",
-        "#premises",
-        "#words",
-        "#again",
-        "#files",
-    } <= set(links)
-    assert "<nav" in text
+def test_one_study_has_no_index(results, illustrated):
+    assert "<nav" in illustrated[1]
     assert "<nav" not in page([results])
     with pytest.raises(InvalidSetting, match="no results"):
         page([])
 
 
+def interval(values):
+    """The 95 % t interval of a mean."""
+    if len(set(values)) == 1:
+        return values[0], values[0]
+    return oracle.t.interval(0.95, len(values) - 1, np.mean(values), oracle.sem(values))
+
+
 def test_every_number_of_the_summary_by_hand(results):
-    never = changed(results, "trap/stepmix", 2, off_baseline=None, first_optimistic=None)
-    given = changed(never, "random/bpi", 1, violations=0, regret=123.5)
+    never = changed(results, "trap/stepmix", [2], off_baseline=None, first_optimistic=None)
+    given = changed(never, "random/bpi", [1], violations=0, regret=123.5)
     for row, cell in zip(summary(given), given.study.cells, strict=True):
         trials = given.of(cell.scenario.id, cell.agent.id)
-        n = len(trials)
+        assert (row["scenario"], row["agent"]) == (cell.scenario.id, cell.agent.id)
+        free = cell.agent.id == "bpi"
+        baseline = trials[0].baseline
         below = sum(trial.violations > 0 for trial in trials)
-        assert (row["scenario"], row["agent"], row["label"]) == (
-            cell.scenario.id,
-            cell.agent.id,
-            trials[0].label,
-        )
-        assert (row["episodes"], row["trials"], row["trials_wanted"], row["delta"]) == (
-            2000,
-            3,
-            3,
-            0.1,
-        )
-        assert (
-            row["scenario_title"]
-            == {"trap": "The trap", "random": "eta = 5, floor = 0.9"}[cell.scenario.id]
-        )
-        assert row["knows_baseline_value"] is False
-        assert row["in_sum"] is (cell.agent.id == "budget")
-        assert (
-            row["floor"]
-            == {"trap": trials[0].floor, "random": pytest.approx(0.9)}[cell.scenario.id]
-        )
-        assert row["optimum"] == trials[0].optimum
-        for key in ("baseline", "baseline_return"):
-            assert row[key] == pytest.approx(np.mean([trial.baseline for trial in trials]))
-        assert (row["baseline_low"], row["baseline_high"]) == (
-            trials[0].baseline,
-            trials[0].baseline,
-        )
-        assert (row["baseline_below"], row["baseline_violations"]) == (0, 0)
-        assert row["violations"] == pytest.approx(np.mean([trial.violations for trial in trials]))
-        assert row["runs_below"] == below
-        assert row["runs_below_at_most"] == pytest.approx(
-            1.0 if below == n else oracle.beta.ppf(0.95, below + 1, n - below)
-        )
         left = sum(trial.off_baseline is not None for trial in trials)
-        promised = (0, 0, n) if cell.agent.id == "bpi" else (left, n - left, 0)
-        assert (row["certified"], row["on_trust"], row["no_floor"]) == promised
-        assert (row["broken"], row["premise_false"], row["not_certified"]) == (0, 0, 0)
-        assert sum(row["promises"].values()) == n
+        expected = {
+            "episodes": 2000,
+            "trials": 3,
+            "trials_wanted": 3,
+            "delta": 0.1,
+            "knows_baseline_value": False,
+            "in_sum": cell.agent.id == "budget",
+            "floor": {"trap": trials[0].floor, "random": 0.9}[cell.scenario.id],
+            "optimum": trials[0].optimum,
+            "baseline": baseline,
+            "baseline_return": baseline,
+            "baseline_low": baseline,
+            "baseline_high": baseline,
+            "baseline_below": 0,
+            "baseline_violations": 0,
+            "baseline_regret": 2000 * (trials[0].optimum - baseline),
+            "violations": np.mean([trial.violations for trial in trials]),
+            "runs_below": below,
+            "runs_below_at_most": (
+                1.0 if below == 3 else oracle.beta.ppf(0.95, below + 1, 3 - below)
+            ),
+            "certified": 0 if free else left,
+            "on_trust": 0 if free else 3 - left,
+            "no_floor": 3 if free else 0,
+            "broken": 0,
+            "premise_false": 0,
+            "not_certified": 0,
+        }
         for key, field in (("regret", "regret"), ("mean_return", "mean_value")):
             values = [getattr(trial, field) for trial in trials]
-            assert row[key] == pytest.approx(np.mean(values), rel=1e-12)
-            if len(set(values)) == 1:
-                assert (row[f"{key}_low"], row[f"{key}_high"]) == (values[0], values[0])
-            else:
-                ends = oracle.t.interval(0.95, n - 1, np.mean(values), oracle.sem(values))
-                assert (row[f"{key}_low"], row[f"{key}_high"]) == pytest.approx(ends, rel=1e-9)
-        alone = [trial.episodes * (trial.optimum - trial.baseline) for trial in trials]
-        assert row["baseline_regret"] == pytest.approx(np.mean(alone))
+            expected[key] = np.mean(values)
+            expected[f"{key}_low"], expected[f"{key}_high"] = interval(values)
         for key in ("off_baseline", "first_optimistic"):
             when = [getattr(trial, key) for trial in trials]
-            late = statistics.median(math.inf if k is None else k for k in when)
-            assert row[key] == (None if late == math.inf else late)
-            there = [k for k in when if k is not None]
-            assert row[f"{key}_never"] == n - len(there)
-            assert (row[f"{key}_earliest"], row[f"{key}_latest"]) == (
-                min(there, default=None),
-                max(there, default=None),
-            )
+            there = sorted(k for k in when if k is not None)
+            late = sorted(math.inf if k is None else k for k in when)[1]
+            expected[key] = None if late == math.inf else late
+            expected[f"{key}_never"] = 3 - len(there)
+            expected[f"{key}_earliest"] = there[0] if there else None
+            expected[f"{key}_latest"] = there[-1] if there else None
+        assert {key: row[key] for key in expected} == pytest.approx(expected, rel=1e-9)
+        assert sum(row["promises"].values()) == 3
     json.dumps(summary(given))
 
 
@@ -784,75 +658,57 @@ def test_rows_have_the_same_columns_with_and_without_trials(results):
 
 
 def test_the_page_shows_the_numbers_of_the_summary(results):
-    given = changed(results, "trap/stepmix", 2, off_baseline=None)
-    text = re.sub(r"<[^>]*>", "|", page([given]))
+    given = changed(results, "trap/stepmix", [2], off_baseline=None)
+    text = "".join(Reader(page([given])).of_tag("table"))
     row = summary(given)[0]
-    for number in (
-        amount(row["regret"]),
-        amount(row["baseline_regret"]),
-        f"{row['mean_return']:.4f}",
-        f"{row['baseline_return']:.4f}",
-        "never in 1 of 3",
-        "0 of 3 runs",
-        "at most 63\u00a0% at 95\u00a0% confidence",
-    ):
+    for number in (amount(row["regret"]), f"{row['mean_return']:.4f}", "never in 1 of 3"):
         assert number in text
 
 
+def compared(given, scenario="trap"):
+    """The rows of the table that puts the agents of a scenario side by side."""
+    heading = next(one.heading for one in given.study.scenarios if one.id == scenario)
+    return {row[0][0]: row[1:] for row in dict(comparisons(analyse(given)))[heading]}
+
+
 def test_agents_are_compared_trial_by_trial(results):
-    text = page([results])
-    rows = [row for row in Reader(text).of_tag("tr") if row.startswith("StepMix against BPI-UCBVI")]
-    ones, twos = (results.trials[f"trap/{agent}"] for agent in ("stepmix", "bpi"))
-    difference = np.mean([one.regret - two.regret for one, two in zip(ones, twos, strict=True)])
-    wins = sum(one.regret < two.regret for one, two in zip(ones, twos, strict=True))
-    assert amount(abs(difference)) in rows[0]
-    assert f"{wins} of 3" in rows[0]
-    assert "one has no baseline" in rows[0]
+    regret, ahead, *_ = compared(results)["StepMix against BPI-UCBVI (EpsMix form)"]
+    first, second = (
+        [trial.regret for trial in results.of("trap", agent)] for agent in ("stepmix", "bpi")
+    )
+    differences = np.subtract(first, second)
+    assert amount(abs(differences.mean())) in regret[0]
+    assert ahead[0].startswith(f"{(differences < 0).sum()} of 3")
     # Nothing is said of runs of different lengths.
     longer = tuple(
         replace(one, episodes=4000) if one.id == "bpi" else one for one in results.study.agents
     )
-    uneven = page([replace(results, study=replace(results.study, agents=longer))])
-    assert "StepMix against BPI-UCBVI" not in uneven
-    assert "StepMix against Budget-Exploration" in uneven
-
-
-def small_below(text, row, where):
-    """The small letters in the cells of a row of the table with this caption."""
-    table = next(
-        table for table in re.findall("<table>.*?</table>", text, re.DOTALL) if where in table
-    )
-    line = next(line for line in re.findall("<tr>.*?</tr>", table, re.DOTALL) if f">{row}" in line)
-    return [re.findall("<small>(.*?)</small>", cell) for cell in re.findall("<td.*?</td>", line)]
+    uneven = compared(replace(results, study=replace(results.study, agents=longer)))
+    assert list(uneven) == ["StepMix against Budget-Exploration"]
 
 
 def test_an_interval_of_no_width_is_said_to_be_none(results):
     """Control: an interval that has a width, and one that has none in the digits that are shown."""
-    cell, other = "trap/stepmix", "trap/budget"
-    same = one_scenario(results)
-    for i in range(3):
-        same = changed(same, cell, i, regret=50.0, off_baseline=400, first_optimistic=15)
-        same = changed(same, other, i, regret=40.0, off_baseline=100)
+    cell = "trap/stepmix"
+    same = changed(results, cell, ALL, regret=50.0, off_baseline=400, first_optimistic=15)
+    same = changed(same, "trap/budget", ALL, regret=40.0, off_baseline=100)
 
     def shown(given):
-        text = page([given]).replace("\u00a0", " ")
-        return small_below(text, "StepMix", "The results of"), small_below(
-            text, "StepMix against B", "Agents side"
-        )
+        rows = summary(given)
+        cells = result(rows[0], columns(rows))
+        return " | ".join(" ".join(lines) for lines in cells)
 
-    cells, compared = shown(same)
-    assert cells[2][0] == "the same in all 3 trials"
-    assert cells[4] == []
-    assert compared[0] == compared[2] == ["the same in all 3 trials"]
-    apart = changed(same, cell, 0, regret=51.0, off_baseline=420)
-    cells, compared = shown(apart)
-    assert cells[2][0] == "48.9 to 51.77"  # 50 1/3 +- 4.303 / 3
-    assert cells[4] == ["400 to 420"]
-    assert " to " in compared[0][0]
-    assert cells[3][0] != "the same to these digits"
-    for i in range(3):
-        apart = changed(apart, cell, i, mean_value=0.6 + 1e-9 * i)
-    assert shown(apart)[0][3][0] == "the same to these digits"
+    equal = "the same in all 3 trials"
+    assert equal in shown(same)
+    differences = compared(same)["StepMix against Budget-Exploration"]
+    assert differences[0][1] == differences[2][1] == equal
+    apart = changed(same, cell, [0], regret=51.0, off_baseline=420)
+    assert "48.9 to 51.77" in shown(apart)  # 50 1/3 +- 4.303 / 3
+    assert "400 to 420" in shown(apart)
+    assert "the same to these digits" not in shown(apart)
+    for i in ALL:
+        apart = changed(apart, cell, [i], mean_value=0.6 + 1e-9 * i)
+    assert "the same to these digits" in shown(apart)
 
 
 def test_the_study_can_be_read_back_from_the_page():
@@ -885,16 +741,10 @@ def test_a_page_is_written_whole_or_not_at_all(results, tmp_path):
 def test_the_terminal_shows_it_within_100_columns(results, scaled, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "100")
     labels = tuple(replace(one, label=f"[red]{one.id}[/red]") for one in results.study.agents)
-    given = changed(
-        replace(results, study=replace(results.study, agents=labels)),
-        "trap/stepmix",
-        0,
-        violations=3,
-    )
-    print_summary(given)
+    labelled = replace(results, study=replace(results.study, agents=labels))
+    print_summary(changed(labelled, "trap/stepmix", [0], violations=3))
     out = capsys.readouterr().out
-    # promises are not broken: they are for copying
-    assert max(map(len, out.splitlines())) <= 100 + 60
+    # Promises are not broken: they are for copying.
     table = [line for line in out.splitlines() if not line.startswith("[red]") or " of 3 " in line]
     assert max(map(len, table)) <= 100
     assert "…" not in out
