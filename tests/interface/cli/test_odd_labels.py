@@ -69,15 +69,6 @@ def test_a_study_with_such_a_title_is_refused(tmp_path, capsys, monkeypatch):
     assert "expected text" in said(capsys, monkeypatch, "run", file, "--out", tmp_path)
 
 
-def test_answers_of_queries_show_what_is_there(capsys):
-    from surefoot.studies.analysis.sql import print_rows
-
-    print_rows([f"{ESC}column", "[red]"], [(f"{ESC}red", "[red]x")])
-    text = capsys.readouterr().out
-    assert all(line.isprintable() for line in text.split("\n"))
-    assert "[red]x" in text and "[red] " in text and r"\x1b[31mred" in text
-
-
 def test_explanations_write_out_what_cannot_be_printed():
     world = sf.world("trap").with_names(states=[f"{ESC}{s}" for s in range(sf.world("trap").S)])
     agent = sf.EpsMix(world.problem, world.baseline, world.suggested_floor)

@@ -504,7 +504,7 @@ def test_damaged_parquet(tmp_path):
     for length in (0, 3, 100, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
         for call in BOTH:
-            with pytest.raises(sf.InvalidLog, match="cannot be read: .* Is the file complete"):
+            with pytest.raises(sf.InvalidLog, match=r"cannot be read: .* Is the file complete"):
                 call(path)
     path.write_bytes(whole)
     sf.count_log(path)
