@@ -5,6 +5,7 @@ as text and no more.
 from dataclasses import replace
 
 import pytest
+from matplotlib.text import Text
 
 import surefoot as sf
 
@@ -32,71 +33,55 @@ def named(text):
     return WORLD.with_names(states=states, actions=actions)
 
 
-def agent_of(world):
-    return sf.EpsMix(world.problem, WORLD.baseline, WORLD.suggested_floor)
-
-
-def texts_of(figure):
-    from matplotlib.text import Text
-
-    return [text for text in figure.findobj(Text) if text.get_text()]
+def plan_and_run(world):
+    """Of an agent in it."""
+    agent = sf.EpsMix(world.problem, WORLD.baseline, WORLD.suggested_floor)
+    run = sf.simulate(world, agent, 200, seed=0)
+    return agent.plan(run.counts), run
 
 
 def assert_text(figure, tmp_path, shown):
     """The picture can be written, and what contains `shown` is no formula."""
     figure.savefig(tmp_path / "picture.png", dpi=30)
-    found = [text for text in texts_of(figure) if shown in text.get_text().replace("\n", " ")]
-    assert found and not any(text.get_parse_math() for text in found)
+    texts = figure.findobj(Text)
+    found = [text for text in texts if shown in text.get_text().replace("\n", " ")]
+    assert found
+    assert not any(text.get_parse_math() for text in found)
 
 
 @pytest.mark.filterwarnings("ignore:Glyph .* missing")
 @pytest.mark.parametrize("text", DRAWN.values(), ids=DRAWN)
-def test_states_actions_and_titles_are_drawn_as_text(text, tmp_path):
+def test_states_actions_agents_and_titles_are_drawn_as_text(text, tmp_path):
     world = named(text)
-    agent = agent_of(world)
-    run = sf.simulate(world, agent, 200, seed=0)
-    figure = sf.plot_plan(agent.plan(run.counts), tmp_path / "plan.png")
-    first = figure.axes[0].get_yticklabels()[0]
-    expected = world.problem.names.state_name(0)[:30]
-    assert first.get_text() == expected and not first.get_parse_math() and expected.isprintable()
+    plan, run = plan_and_run(world)
+    first = sf.plot_plan(plan).axes[0].get_yticklabels()[0]
+    assert first.get_text() == world.problem.names.state_name(0)[:30]
+    assert first.get_text().isprintable()
+    assert not first.get_parse_math()
     start = text.lstrip(ESC[0]).replace("\u202e", "\n").splitlines()[0].split()[0][:20]
-    plan = agent.plan(run.counts)
+    run = replace(run, agent=text)
     for draw, what in ((sf.plot_run, run), (sf.plot_returns, run), (sf.plot_plan, plan)):
         assert_text(draw(what, title=text), tmp_path, start)
-
-
-@pytest.mark.filterwarnings("ignore:Glyph .* missing")
-@pytest.mark.parametrize("text", DRAWN.values(), ids=DRAWN)
-def test_agents_are_in_the_legend_by_name(text, tmp_path):
-    run = replace(sf.simulate(WORLD, agent_of(WORLD), 50, seed=0), agent=text)
-    figure = sf.plot_returns(run, tmp_path / "returns.png")
-    labels = [label.get_text() for label in figure.legends[0].get_texts()]
-    assert len(labels) == 4 and all(
-        part.isprintable() for label in labels for part in label.split("\n")
-    )
-    assert not any(label.get_parse_math() for label in figure.legends[0].get_texts())
-    width = figure.axes[0].get_position().width
-    assert width > 0.3  # a long name leaves room for the picture
+    figure = sf.plot_returns(run)
+    labels = figure.legends[0].get_texts()
+    assert all(line.isprintable() for label in labels for line in label.get_text().split("\n"))
+    assert not any(label.get_parse_math() for label in labels)
+    # a long name leaves room for the picture
+    assert figure.axes[0].get_position().width > 0.3
 
 
 @pytest.mark.filterwarnings("ignore:Glyph .* missing")
 @pytest.mark.parametrize("text", SPOKEN.values(), ids=SPOKEN)
 def test_candidates_and_units_are_drawn_as_text(text, tmp_path):
     guard = sf.Guard(floor=0.3, low=0.0, high=1.0, stages=(), unit=text)
-    paid, better = sf.Outcomes([0.5, 1.0], [0.5, 0.5]), sf.Outcomes([0.9, 1.0], [0.5, 0.5])
-    run = sf.simulate_guard(guard, paid, {text: better}, 400, seed=0)
+    better = {text: sf.Outcomes([0.9, 1.0], [0.5, 0.5])}
+    run = sf.simulate_guard(guard, sf.Outcomes([0.5, 1.0], [0.5, 0.5]), better, 400, seed=0)
     figure = sf.plot_run(run)
     assert_text(figure, tmp_path, text[:10])
     assert [bars.get_label().strip() for bars in figure.axes[1].containers] == ["baseline", text]
-    assert text in [label.get_text().strip() for label in figure.axes[1].get_legend().get_texts()]
     assert text in guard.plan(run.state).explain()
-    world = sf.TabularMDP(WORLD.P, WORLD.r, units=sf.Units(0.0, 1.0, name=text))
-    mine = sf.simulate(world, agent_of(world), 50, seed=0)
-    for drawn in (
-        sf.plot_run(mine),
-        sf.plot_returns(mine),
-        sf.plot_plan(agent_of(world).plan(mine.counts)),
-    ):
+    plan, mine = plan_and_run(sf.TabularMDP(WORLD.P, WORLD.r, units=sf.Units(0.0, 1.0, name=text)))
+    for drawn in (sf.plot_run(mine), sf.plot_returns(mine), sf.plot_plan(plan)):
         assert_text(drawn, tmp_path, text[:10])
 
 

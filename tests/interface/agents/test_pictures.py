@@ -17,6 +17,9 @@ from surefoot.show.live_figures import Sample
 
 STATES, ACTIONS = ("new", "regular"), ("wait", "mail")
 EUROS = (-5.0, 20.0)
+SHOP_GUARD = sf.Guard(floor=9.0, low=-15.0, high=60.0, unit="EUR")
+ACTS = {"baseline": lambda state: 0, "candidate": {"mailer": lambda state: 1}}
+QUIET = {"seed": 0, "progress": False}
 
 
 class Shop(gymnasium.Env):
@@ -66,23 +69,17 @@ def played():
     return env, agent, sf.learn(env, agent, 700, seed=1, progress=False)
 
 
-@pytest.mark.parametrize(
-    ("floor", "text", "share", "less"), [(sf.Below(2.0), "2 EUR below the baseline", 1.0, 2.0)]
-)
-def test_a_floor_that_is_measured_from_the_baseline_is_drawn_as_estimated(floor, text, share, less):
+def test_a_floor_that_is_measured_from_the_baseline_is_drawn_as_estimated():
     env = Shop()
-    run = sf.learn(env, agent_for(env, floor), 300, seed=1, progress=False)
-    assert run.floor is None and f"of a floor of {text}'s value" in repr(run)
-    figure = sf.plot_run(run)
-    lines = {line.get_label(): line.get_ydata() for line in figure.axes[0].lines}
-    (drawn,) = [y for name, y in lines.items() if name.startswith(f"floor, {text}:")]
-    (mean,) = [y for name, y in lines.items() if name.startswith("baseline, mean of its")]
-    np.testing.assert_allclose(drawn, share * np.asarray(mean) - less)
-    low, high = figure.axes[0].get_ylim()
-    assert low < min(drawn) and max(drawn) < high
-    known = sf.plot_run(sf.learn(env, agent_for(env, 9.0), 100, seed=1, progress=False))
-    # control
-    assert not [line for line in known.axes[0].lines if line.get_label().startswith("floor, ")]
+    run = sf.learn(env, agent_for(env, sf.Below(2.0)), 300, seed=1, progress=False)
+    assert run.floor is None
+    above, _ = sf.plot_run(run).axes
+    floor = labelled(above, "floor, 2 EUR below the baseline").get_ydata()
+    mean = labelled(above, "baseline, mean of its").get_ydata()
+    np.testing.assert_allclose(floor, np.asarray(mean) - 2.0)
+    low, high = above.get_ylim()
+    assert low < min(floor)
+    assert max(floor) < high
 
 
 @pytest.fixture(scope="module")
@@ -152,21 +149,15 @@ class TestHistory:
         while -(-n // width) > history.MOST:
             width *= 2
         assert list(kept.episode) == list(range(0, n, width))
-        for k, size, mean, squares, mine, theirs in zip(
-            kept.episode,
-            kept.episodes,
-            kept.mean,
-            kept.squares,
-            kept.baseline_episodes,
-            kept.baseline_mean,
-            strict=True,
-        ):
+        for i, k in enumerate(kept.episode):
             part, of_it = x[k : k + width], x[k : k + width][own[k : k + width]]
-            assert (size, mine) == (len(part), len(of_it))
+            assert (kept.episodes[i], kept.baseline_episodes[i]) == (len(part), len(of_it))
+            squares = ((part - part.mean()) ** 2).sum()
             np.testing.assert_allclose(
-                [mean, squares], [part.mean(), ((part - part.mean()) ** 2).sum()], atol=1e-6
+                [kept.mean[i], kept.squares[i]], [part.mean(), squares], atol=1e-6
             )
-            np.testing.assert_allclose(theirs, of_it.mean() if len(of_it) else np.nan)
+            own_mean = of_it.mean() if len(of_it) else np.nan
+            np.testing.assert_allclose(kept.baseline_mean[i], own_mean)
         again = history.Groups.from_arrays(groups.arrays(), n)
         for name, array in again.arrays().items():
             np.testing.assert_array_equal(array, groups.arrays()[name])
@@ -205,55 +196,39 @@ class TestHistory:
 
 
 class TestRun:
-    def test_means_band_baseline_floor_and_lower_values_are_drawn(self, played, tmp_path):
+    def test_means_baseline_floor_and_lower_values_are_drawn(self, played, tmp_path):
         env, _, run = played
-        figure = sf.plot_run(run, tmp_path / "run.png")
+        above, below = sf.plot_run(run, tmp_path / "run.png").axes
         assert (tmp_path / "run.png").stat().st_size > 10_000
-        above, below = figure.axes
-        returns = np.array(list(env.returns.values()))
-        drawn = labelled(above, "mean return, ")
-        n = int(drawn.get_label().split(" ")[2])
-        np.testing.assert_allclose(
-            drawn.get_ydata()[:-1],
-            [returns[k * n : (k + 1) * n].mean() for k in range(len(drawn.get_ydata()) - 1)],
-        )
-        np.testing.assert_allclose(drawn.get_xdata()[0], n / 2)
         assert above.get_ylabel() == "return per episode (EUR)"
+        drawn = labelled(above, "mean return, ")
+        n = int(2 * drawn.get_xdata()[0])
+        whole = 700 // n
+        returns = np.array(list(env.returns.values()))[: whole * n].reshape(whole, n)
+        np.testing.assert_allclose(drawn.get_ydata()[:whole], returns.mean(axis=1))
         assert set(labelled(above, "floor 9").get_ydata()) == {9.0}
         n_b, total = run.counts.baseline_returns
         mean = (25.0 * total / 2**20 - 15.0 * n_b) / n_b
-        assert labelled(above, "baseline, mean of its").get_ydata()[-1] == pytest.approx(
-            mean, abs=1e-4
-        )
-        assert (
-            f"{n_b:,} episodes so far: {mean:.4g}" in labelled(above, "baseline, mean").get_label()
-        )
+        own = labelled(above, "baseline, mean of its")
+        assert own.get_ydata()[-1] == pytest.approx(mean, abs=1e-4)
         last = run.history.episode >= drawn.get_xdata()[-2] + n / 2
-        assert (
-            labelled(above, "certified lower value").get_ydata()[-1]
-            == run.history.lower[last].min()
-        )
-        assert set(labelled(above, "first mixture").get_xdata()) == {run.first_mixture}
-        assert set(labelled(above, "first optimistic").get_xdata()) == {run.first_optimistic}
-        assert (
-            "while the plan is trusted\n(begins at -15)" in labelled(above, "trusted").get_label()
-        )
-        text = below.get_xlabel().replace("\n", " ")
-        assert str(run.promise) in text
-        assert "about 95 % for one mean at a time, and no certificate" in text
+        lower = labelled(above, "certified lower value").get_ydata()
+        assert lower[-1] == run.history.lower[last].min()
+        assert labelled(above, "trusted")
+        for words in ("first mixture", "first optimistic"):
+            when = getattr(run, words.replace(" ", "_"))
+            assert set(labelled(above, words).get_xdata()) == {when}
+        assert str(run.promise) in below.get_xlabel().replace("\n", " ")
         assert "ALARM" not in above.get_title()  # the control of the next test
-        assert {bars.get_label() for bars in below.containers} == set(run.sources)
         shares = {
             bars.get_label(): sum(bar.get_height() * bar.get_width() for bar in bars)
             for bars in below.containers
         }
-        for source, episodes in run.sources.items():
-            assert shares[source] == pytest.approx(episodes)
+        assert shares == pytest.approx(run.sources)
 
     def test_an_alarm_is_marked_and_nothing_is_certified_after_it(self, alarmed):
         after = alarmed.alarm.episodes
-        figure = sf.plot_run(alarmed)
-        above, below = figure.axes
+        above, below = sf.plot_run(alarmed).axes
         assert f"ALARM after {after:,} episodes: nothing is promised" in above.get_title()
         assert set(labelled(above, "ALARM").get_xdata()) == {after}
         assert any(set(line.get_xdata()) == {after} for line in below.get_lines())
@@ -264,115 +239,93 @@ class TestRun:
         assert not known.certified[later].any()
         assert known.certified[~later].any()  # the control
         lower = labelled(above, "certified lower value")
-        x, y = lower.get_xdata(), lower.get_ydata()
-        assert x[~np.isnan(y)].max() < after
+        assert lower.get_xdata()[~np.isnan(lower.get_ydata())].max() < after
 
     def test_the_band_is_the_sampling_error_and_never_nothing_by_chance(self):
         x = np.array([1.0] * 5 + [0.0] * 15 + [0.0] * 20 + [1.0, 0.0])
-        sample = Sample(np.ones(42, dtype=np.int64), x, np.zeros(42), x, x).merged(
-            np.array([0, 20, 40])
-        )
+        ones = np.ones(42, dtype=np.int64)
+        sample = Sample(ones, x, np.zeros(42), x, x).merged(np.array([0, 20, 40]))
         np.testing.assert_allclose(sample.mean, [0.25, 0.0, 0.5])
-        low, high = sample.band
         half = 1.96 * np.sqrt(0.25 * 0.75 * 20 / 19 / 20)
-        np.testing.assert_allclose([low[0], high[0]], [0.25 - half, 0.25 + half])
-        # all alike: the rule of three
-        np.testing.assert_allclose([low[1], high[1]], [0.0, 3.0 / 20])
-        np.testing.assert_allclose([low[2], high[2]], [0.0, 1.0])  # within what returns there are
+        # Of equal returns the rule of three; never beyond what returns there are.
+        low, high = sample.band
+        np.testing.assert_allclose(low, [0.25 - half, 0.0, 0.0])
+        np.testing.assert_allclose(high, [0.25 + half, 3.0 / 20, 1.0])
         np.testing.assert_allclose(sample.so_far.mean, [5 / 20, 5 / 40, 6 / 42])
-        np.testing.assert_allclose(sample.so_far.squares[-1], ((x - x.mean()) ** 2).sum())
-        same = np.full(20, 7.0)  # where nothing varies at all, nothing says how much it could
-        low, high = (
-            Sample(np.ones(20, dtype=np.int64), same, same * 0, same, same)
-            .merged(np.array([0]))
-            .band
-        )
+        np.testing.assert_allclose(sample.so_far.squares[-1], 42 * x.var())
+        same = np.full(42, 7.0)  # where nothing varies at all, nothing says how much it could
+        low, high = Sample(ones, same, same * 0, same, same).merged(np.array([0])).band
         assert (low[0], high[0]) == (7.0, 7.0)
 
     def test_simulated_runs_have_exact_values_and_no_band(self):
         world = sf.world("trap")
         agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor)
         run = sf.simulate(world, agent, 3000, seed=0, checkpoints=[100, 1000, 3000])
-        above, below = sf.plot_run(run).axes
-        drawn = labelled(above, "mean value of the policies")
-        n = 50
-        np.testing.assert_allclose(drawn.get_ydata()[-1], run.curve.mean[-n // 2 :].mean())
+        above, _ = sf.plot_run(run).axes
+        drawn = labelled(above, "mean value of the policies").get_ydata()
+        np.testing.assert_allclose(drawn[-1], run.curve.mean[-25:].mean())
         assert not above.collections  # no band
-        assert "sampling" not in below.get_xlabel()
-        lower = labelled(above, "certified lower value")
-        assert lower.get_ydata()[-1] == run.trace.lower[-1]
-        bare = sf.simulate(world, sf.BPIUCBVI(world.problem), 300, seed=0, checkpoints=[100, 300])
-        above, _ = sf.plot_run(bare).axes
-        assert "no floor is promised" in labelled(above, "lower value").get_label()
+        assert labelled(above, "certified lower value").get_ydata()[-1] == run.trace.lower[-1]
+
+    def test_no_value_is_shown_as_certified_that_is_not(self):
+        """Of agents without a floor or with a scaled bonus; of guards, relative floors rest on
+        comparisons, and after an alarm nothing is certified. The control: a guard whose floor is
+        a number.
+        """
+
+        def lower_values(run):
+            return [label for label in lines_of(sf.plot_run(run).axes[0]) if "lower value" in label]
+
+        world = sf.world("trap")
+        bare = sf.simulate(world, sf.BPIUCBVI(world.problem), 300, seed=0, checkpoints=[300])
+        assert "no floor is promised" in lower_values(bare)[0]
         scaled = sf.StepMix(
             world.problem, world.baseline, world.suggested_floor, bounds=sf.KL(scale=0.1)
         )
-        above, _ = sf.plot_run(sf.simulate(world, scaled, 300, seed=0, checkpoints=[300])).axes
-        assert "NOT CERTIFIED" in above.get_title()
-        assert not any("lower value" in label for label in lines_of(above))
-
-    def test_a_guard_shows_no_value_as_certified_that_is_not(self):
-        """Relative floors rest on comparisons, and after an alarm nothing is certified. The
-        control: a number.
-        """
-        good = sf.Outcomes([0, 1], [0.2, 0.8])
-        absolute, relative = (sf.Guard(floor=f, low=0.0, high=1.0) for f in (0.3, sf.Relative(0.2)))
-        for guard, shown in ((absolute, True), (relative, False)):
-            run = sf.simulate_guard(guard, sf.Outcomes([0, 1], [0.5, 0.5]), good, 2000, seed=0)
-            _, labels = sf.plot_run(run).axes[0].get_legend_handles_labels()
-            assert any("lower value" in label for label in labels) == shown
-        out_of_range = Shop(wild=300)
-        guard = sf.Guard(floor=9.0, low=-15.0, high=60.0, unit="EUR")
-        acts = {"baseline": lambda state: 0, "candidate": {"mailer": lambda state: 1}}
-        run = sf.guard_env(out_of_range, guard, **acts, episodes=400, seed=0, progress=False)
-        above, _ = sf.plot_run(run).axes
-        assert run.alarm and "ALARM" in above.get_title()
-        assert not any("lower value" in label for label in lines_of(above))
+        run = sf.simulate(world, scaled, 300, seed=0, checkpoints=[300])
+        assert lower_values(run) == []
+        assert "NOT CERTIFIED" in sf.plot_run(run).axes[0].get_title()
+        laws = sf.Outcomes.coin(0.5), sf.Outcomes.coin(0.8)
+        for floor, shown in ((0.3, True), (sf.Relative(0.2), False)):
+            guard = sf.Guard(floor=floor, low=0.0, high=1.0)
+            assert bool(lower_values(sf.simulate_guard(guard, *laws, 2000, seed=0))) == shown
+        alarmed = sf.guard_env(Shop(wild=300), SHOP_GUARD, **ACTS, episodes=400, **QUIET)
+        assert "ALARM" in sf.plot_run(alarmed).axes[0].get_title()
+        assert lower_values(alarmed) == []
 
     def test_guards_have_the_same_picture(self):
-        env = Shop(breaks=500)
-        guard = sf.Guard(floor=9.0, low=-15.0, high=60.0, unit="EUR")
-        acts = {"baseline": lambda state: 0, "candidate": {"mailer": lambda state: 1}}
-        run = sf.guard_env(
-            env, guard, **acts, episodes=900, seed=0, watchdog=sf.Watchdog(0.01), progress=False
-        )
+        watched = {"watchdog": sf.Watchdog(0.01), **QUIET}
+        run = sf.guard_env(Shop(breaks=500), SHOP_GUARD, **ACTS, episodes=900, **watched)
         assert run.played["mailer"] > 100
-        assert run.alarm_after is not None
-        assert str(f"ALARM after {run.alarm_after:,} episodes") in run.alarm
+        assert f"ALARM after {run.alarm_after:,} episodes" in run.alarm
         above, below = sf.plot_run(run).axes
-        assert above.get_ylabel() == "return per episode (EUR)"
         assert set(labelled(above, "ALARM").get_xdata()) == {run.alarm_after}
         assert {bars.get_label() for bars in below.containers} == {"baseline", "mailer"}
-        quiet = sf.guard_env(Shop(), guard, **acts, episodes=600, seed=0, progress=False)
+        quiet = sf.guard_env(Shop(), SHOP_GUARD, **ACTS, episodes=600, **QUIET)
         above, _ = sf.plot_run(quiet).axes
         for name, value in quiet.plan.lower.items():
             drawn = labelled(above, f"{name}: certified lower value").get_ydata()[-1]
             # plans between the ends of groups may have proved a little more
             assert value - 0.2 < drawn <= value + 1e-9
-        coin = sf.Guard(floor=0.3, low=0.0, high=1.0)
         law = {"good": sf.Outcomes([0, 1], [0.3, 0.7], lost=[0.2, 0.0])}
-        made = sf.simulate_guard(coin, sf.Outcomes([0, 1], [0.5, 0.5]), law, 3000, seed=0)
+        guard = sf.Guard(floor=0.3, low=0.0, high=1.0)
+        made = sf.simulate_guard(guard, sf.Outcomes.coin(0.5), law, 3000, seed=0)
         assert made.state.open_tickets
-        above, below = sf.plot_run(made).axes
-        assert (
-            f"{made.state.open_tickets:,} episodes without a return"
-            in below.get_xlabel().replace("\n", " ")
-        )
-        found = made.guard.plan(made.state).lower["good"]
+        above, _ = sf.plot_run(made).axes
         drawn = labelled(above, "good: certified lower value").get_ydata()
         # a plan may leave the last open tickets out, the picture does not
-        assert drawn[-1] <= found + 1e-9
-        assert drawn[-1] > 0.3
+        assert 0.3 < drawn[-1] <= guard.plan(made.state).lower["good"] + 1e-9
 
     def test_refusals(self, played, tmp_path):
         _, _, run = played
-        with pytest.raises(sf.InvalidSetting, match=r"Expected a run, as sf\.learn, .*found dict"):
-            sf.plot_run({})
-        with pytest.raises(sf.InvalidSetting, match="no episode"):
-            sf.plot_run(replace(run, episodes=0))
         guard, silent = sf.Guard(floor=0.3, low=0.0, high=1.0), sf.Outcomes([1.0], [1.0], lost=1.0)
-        with pytest.raises(sf.InvalidSetting, match="No episode of this run has a return yet"):
-            sf.plot_run(sf.simulate_guard(guard, silent, silent, 10, seed=0))
+        for wrong, words in (
+            ({}, r"Expected a run, as sf\.learn, .*found dict"),
+            (replace(run, episodes=0), "no episode"),
+            (sf.simulate_guard(guard, silent, silent, 10, seed=0), "has a return yet"),
+        ):
+            with pytest.raises(sf.InvalidSetting, match=words):
+                sf.plot_run(wrong)
         with pytest.raises(sf.InvalidSetting, match=r"expected one of \.png"):
             sf.plot_run(run, tmp_path / "run.xyz")
 
@@ -382,17 +335,13 @@ class TestPlan:
         _, agent, run = played
         plan = agent.plan(run.counts)
         assert plan.source == "optimistic"
-        figure = sf.plot_plan(plan, tmp_path / "plan.png")
+        axes = sf.plot_plan(plan, tmp_path / "plan.png").axes[0]
         assert (tmp_path / "plan.png").exists()
-        axes = figure.axes[0]
         assert [label.get_text() for label in axes.get_yticklabels()] == list(STATES)
-        assert [label.get_text() for label in axes.get_xticklabels()] == ["1-3"]
         cells = [text.get_text() for text in axes.texts if text.get_text() != "step"]
         assert cells == ["mail\nbaseline: wait 80 %"] * 2
-        assert f"worth at least {plan.lower:.4f}"[:18] in axes.get_title()
         assert axes.get_title().startswith("EpsMix: optimistic (certified, ")
-        shades = axes.collections[0].get_array()
-        np.testing.assert_allclose(shades, 0.8)
+        np.testing.assert_allclose(axes.collections[0].get_array(), 0.8)
 
     def test_of_the_baseline_nothing_differs(self, played):
         _, agent, _ = played
@@ -403,12 +352,10 @@ class TestPlan:
 
     def test_a_coin_is_said_to_be_one(self, played):
         _, agent, run = played
-        at = run.first_mixture
-        fewer = sf.learn(Shop(), agent, at, seed=1, progress=False)
+        fewer = sf.learn(Shop(), agent, run.first_mixture, seed=1, progress=False)
         plan = agent.plan(fewer.counts)
         assert plan.source == "mixture"
-        text = sf.plot_plan(plan).axes[0].get_xlabel().replace("\n", " ")
-        assert f"this with probability {plan.rho:.3g}, else the baseline" in text
+        assert f"with probability {plan.rho:.3g}" in sf.plot_plan(plan).axes[0].get_xlabel()
 
     def test_of_many_states_those_visited_most_are_drawn(self):
         world = sf.random_mdp(30, 2, 2, seed=0, stationary=True)
