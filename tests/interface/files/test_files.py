@@ -39,28 +39,12 @@ def test_what_is_not_ours_is_refused(tmp_path):
     path = tmp_path / "file.npz"
     with pytest.raises(sf.InvalidFile, match="does not exist"):
         sf.Counts.load(path)
-    for content in (b"", b"PK\x03\x04 nonsense", b"\x93NUMPY", b"counts,1,2,3"):
-        path.write_bytes(content)
-        with pytest.raises(sf.InvalidFile, match="is not a surefoot file"):
-            sf.Counts.load(path)
     np.savez(path, n_sas=np.zeros((1, 1, 1, 1), dtype=int))
     with pytest.raises(sf.InvalidFile, match="no surefoot header"):
         sf.Counts.load(path)
     sf.save_policy(path, sf.uniform(1, 1, 1))
     with pytest.raises(sf.InvalidFile, match="holds policy, expected counts"):
         sf.Counts.load(path)
-    with pytest.raises(sf.InvalidFile, match="is not a surefoot file"):
-        sf.load_policy(tmp_path)
-
-
-def test_every_cut_of_a_file_is_refused(tmp_path):
-    path = tmp_path / "counts.npz"
-    sf.Counts(np.arange(16).reshape(1, 2, 4, 2)).save(path)
-    whole = path.read_bytes()
-    for length in range(0, len(whole), 7):
-        path.write_bytes(whole[:length])
-        with pytest.raises(sf.InvalidFile):
-            sf.Counts.load(path)
 
 
 def test_every_damaged_byte_is_refused_in_words_or_harmless(tmp_path):
@@ -125,13 +109,12 @@ def test_pooled_counts_remember_their_steps(tmp_path):
     problem = sf.random_mdp(3, 2, 4, seed=0, stationary=True).problem
     counts = sf.Counts.zeros(problem, pooled=True)
     counts.save(tmp_path / "counts.npz")
-    assert sf.Counts.load(tmp_path / "counts.npz") == counts
-    assert counts.H == 4
-    assert sf.Counts.load(tmp_path / "counts.npz").s1 == 0
-    with pytest.raises(sf.InvalidFile, match="is a folder"):
-        counts.save(tmp_path)
-    with pytest.raises(sf.InvalidFile, match=r"the folder .* does not exist"):
-        counts.save(tmp_path / "nowhere" / "counts.npz")
+    again = sf.Counts.load(tmp_path / "counts.npz")
+    assert again == counts
+    assert (again.H, again.s1) == (4, 0)
+    for place, words in ((tmp_path, "is a folder"), (tmp_path / "no" / "x", "does not exist")):
+        with pytest.raises(sf.InvalidFile, match=words):
+            counts.save(place)
 
 
 def test_object_arrays_are_never_loaded(tmp_path):

@@ -600,11 +600,11 @@ def _counts() -> sf.Counts:
     return counts
 
 
-def _make_policy(folder: Path) -> None:
+def make_policy(folder: Path) -> None:
     sf.save_policy(folder / "file.npz", sf.uniform(2, 3, 2))
 
 
-def _make_mixture(folder: Path) -> None:
+def make_mixture(folder: Path) -> None:
     sf.save_policy(
         folder / "file.npz", sf.EpisodicMixture(sf.uniform(2, 3, 2), sf.uniform(2, 3, 2), 0.25)
     )
@@ -616,7 +616,7 @@ def _read_policy(folder: Path) -> object:
     return repr(found)
 
 
-def _make_counts(folder: Path) -> None:
+def make_counts(folder: Path) -> None:
     counts = _counts()
     counts.planned = sf.Counts.zeros(_problem())
     counts.returns_of = "somebody"
@@ -647,7 +647,7 @@ def _learning() -> tuple[object, object]:
     return state, RunIdentity(agent, ("", ""), agent.floor, EPISODES, 0, none, None)
 
 
-def _make_learning(folder: Path) -> None:
+def make_learning(folder: Path) -> None:
     state, run = _learning()
     state.counts = _counts()
     state.tally.totals[0] = 2
@@ -663,7 +663,7 @@ def _read_learning(folder: Path) -> object:
     return repr(found.counts), found.history.record().mean
 
 
-def _make_guard(folder: Path) -> None:
+def make_guard(folder: Path) -> None:
     guard = sf.Guard(low=0.0, high=1.0)
     state = guard.admit(guard.begin(logged=[0.5, None, 1.0] * 10, run="r"), "c", "f")
     for k in range(20):
@@ -695,20 +695,20 @@ def _log_rows() -> list[tuple[object, ...]]:
 NAMES = ("episode", "step", "state", "action", "reward", "next_state")
 
 
-def _make_csv(folder: Path) -> None:
+def make_csv(folder: Path) -> None:
     lines = [",".join(NAMES), *(",".join(map(str, row)) for row in _log_rows())]
     (folder / "log.csv").write_text("\n".join(lines) + "\n")
 
 
-def _make_lines(folder: Path) -> None:
+def make_lines(folder: Path) -> None:
     rows = [json.dumps(dict(zip(NAMES, row, strict=True))) for row in _log_rows()]
     (folder / "log.jsonl").write_text("\n".join(rows) + "\n")
 
 
-def _make_parquet(folder: Path) -> None:
+def make_parquet(folder: Path) -> None:
     import duckdb
 
-    _make_csv(folder)
+    make_csv(folder)
     with duckdb.connect(config={"threads": 1}) as con:
         con.execute(
             f"COPY (FROM '{folder / 'log.csv'}') TO '{folder / 'log.parquet'}' (FORMAT PARQUET)"
@@ -739,8 +739,8 @@ def _looked_at(log: sf.LogCounts) -> object:
         return seen
 
 
-def _make_log_counts(folder: Path) -> None:
-    _make_csv(folder)
+def make_log_counts(folder: Path) -> None:
+    make_csv(folder)
     sf.count_log(folder / "log.csv", threads=1, reward_range=(0.0, 1.0)).save(folder / "file.npz")
 
 
@@ -750,10 +750,10 @@ def _read_log_counts(folder: Path) -> object:
     return _looked_at(found)
 
 
-def _make_baseline(folder: Path) -> None:
+def make_baseline(folder: Path) -> None:
     from surefoot.logs.baseline_file import Baseline
 
-    _make_csv(folder)
+    make_csv(folder)
     log = sf.count_log(folder / "log.csv", threads=1, reward_range=(0.0, 1.0))
     Baseline.of(sf.robust_vi(log.counts, log.problem(), 0.1), log.codebook).save(
         folder / "file.npz"
@@ -768,7 +768,7 @@ def _read_baseline(folder: Path) -> object:
     return repr(found), found.words, json.dumps(rules(found)).encode()
 
 
-def _make_codebook(folder: Path) -> None:
+def make_codebook(folder: Path) -> None:
     sf.Codebook(["new", "loyal"], [10, 20], absorbing=True).save(folder / "file.json")
 
 
@@ -805,7 +805,7 @@ bounds = "kl"
 """
 
 
-def _make_study(folder: Path) -> None:
+def make_study(folder: Path) -> None:
     (folder / "study.toml").write_text(STUDY)
 
 
@@ -822,12 +822,12 @@ def _read_toml(folder: Path) -> object:
     )
 
 
-def _make_results(folder: Path) -> None:
+def make_results(folder: Path) -> None:
     from surefoot.studies.run.store import begin
     from surefoot.studies.run.trial import run_trial
     from surefoot.studies.spec.study import read_study
 
-    _make_study(folder)
+    make_study(folder)
     study = read_study(folder / "study.toml")
     results = begin(folder / "results", study, resume=False)
     results.write(run_trial(study.cells[0], 0))
@@ -846,7 +846,7 @@ def _read_results(folder: Path) -> object:
 DATASET = "shop/discounts-v0"
 
 
-def _make_minari(folder: Path) -> None:
+def make_minari(folder: Path) -> None:
     """Write the log's episodes by Minari itself."""
     import minari
     from gymnasium.spaces import Discrete
@@ -914,33 +914,33 @@ TRIAL = "results/trials/trap/stepmix/0000.parquet"
 TARGETS = {
     target.name: target
     for target in (
-        Target("policy", "file.npz", _make_policy, _read_policy, spoilt_npz),
-        Target("mixture", "file.npz", _make_mixture, _read_policy, spoilt_npz),
-        Target("counts", "file.npz", _make_counts, _read_counts, spoilt_npz),
-        Target("learning", "file.npz", _make_learning, _read_learning, spoilt_npz),
-        Target("guard", "file.npz", _make_guard, _read_guard, spoilt_npz),
-        Target("log-counts", "file.npz", _make_log_counts, _read_log_counts, spoilt_npz),
-        Target("baseline", "file.npz", _make_baseline, _read_baseline, spoilt_npz),
-        Target("codebook", "file.json", _make_codebook, _read_codebook, spoilt_json),
-        Target("study", "study.toml", _make_study, _read_toml, spoilt_toml),
-        Target("log-csv", "log.csv", _make_csv, _read_log("log.csv"), spoilt_csv),
-        Target("log-json", "log.jsonl", _make_lines, _read_log("log.jsonl"), spoilt_lines),
+        Target("policy", "file.npz", make_policy, _read_policy, spoilt_npz),
+        Target("mixture", "file.npz", make_mixture, _read_policy, spoilt_npz),
+        Target("counts", "file.npz", make_counts, _read_counts, spoilt_npz),
+        Target("learning", "file.npz", make_learning, _read_learning, spoilt_npz),
+        Target("guard", "file.npz", make_guard, _read_guard, spoilt_npz),
+        Target("log-counts", "file.npz", make_log_counts, _read_log_counts, spoilt_npz),
+        Target("baseline", "file.npz", make_baseline, _read_baseline, spoilt_npz),
+        Target("codebook", "file.json", make_codebook, _read_codebook, spoilt_json),
+        Target("study", "study.toml", make_study, _read_toml, spoilt_toml),
+        Target("log-csv", "log.csv", make_csv, _read_log("log.csv"), spoilt_csv),
+        Target("log-json", "log.jsonl", make_lines, _read_log("log.jsonl"), spoilt_lines),
         Target(
-            "log-parquet", "log.parquet", _make_parquet, _read_log("log.parquet"), spoilt_parquet
+            "log-parquet", "log.parquet", make_parquet, _read_log("log.parquet"), spoilt_parquet
         ),
-        Target("results", "results/study.json", _make_results, _read_results, spoilt_json),
-        Target("trial", TRIAL, _make_results, _read_results, spoilt_parquet),
+        Target("results", "results/study.json", make_results, _read_results, spoilt_json),
+        Target("trial", TRIAL, make_results, _read_results, spoilt_parquet),
         Target(
             "minari-about",
             f"minari/{DATASET}/data/metadata.json",
-            _make_minari,
+            make_minari,
             _read_minari,
             spoilt_metadata,
         ),
         Target(
             "minari-data",
             f"minari/{DATASET}/data/main_data.hdf5",
-            _make_minari,
+            make_minari,
             _read_minari,
             damaged,
         ),
