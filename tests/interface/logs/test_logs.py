@@ -95,34 +95,32 @@ def test_a_good_log_is_good(tmp_path, ending):
     assert sf.count_log(path, states="as logged").codebook == sf.Codebook(3, 2)
 
 
-def test_what_a_report_says_of_a_good_log(tmp_path):
-    path = write(tmp_path / "log.csv")
-    said = {finding.what: finding.text for finding in sf.check_log(path).notes}
-    assert "Certificates will treat them as unknown" in said["rewards"]
-    assert "There may be more than the 3 in the log" in said["labels"]
-    assert (
-        "All episodes start in state 0. The start is unknown unless you declare it"
-        in said["starts"]
-    )
-    assert "Declare which rewards are possible" in said["range"]  # although all of them lie in 0..1
+@pytest.mark.parametrize(
+    ("query", "what", "words"),
+    [
+        ("FROM given", "rewards", "Certificates will treat them as unknown"),
+        ("FROM given", "labels", "There may be more than the 3 in the log"),
+        ("FROM given", "starts", "All episodes start in state 0. The start is unknown unless"),
+        # although all of them lie in 0..1
+        ("FROM given", "range", "Declare which rewards are possible with reward_range"),
+        (
+            "SELECT * REPLACE (episode % 3 AS state, 0.5 AS reward) FROM given WHERE step = 0",
+            "starts",
+            "Episodes start in 3 states",
+        ),
+        ("SELECT * REPLACE (0.5 AS reward) FROM given", "rewards", "Every pair always paid the"),
+        (
+            "SELECT * REPLACE (next_state / 2 AS reward) FROM given",
+            "rewards",
+            "Every transition always paid the same",
+        ),
+    ],
+)
+def test_what_a_report_says_of_a_good_log(tmp_path, query, what, words):
+    path = write(tmp_path / "log.csv", query)
+    assert words in {finding.what: finding.text for finding in sf.check_log(path).notes}[what]
     declared = sf.check_log(path, states=3, reward_range=(0, 1))
     assert {"labels", "range"}.isdisjoint(finding.what for finding in declared.notes)
-    path = write(
-        tmp_path / "units.csv",
-        "SELECT * REPLACE (reward * 8 - 3 AS reward, 2 AS state) FROM given WHERE step = 0",
-    )
-    said = {finding.what: finding.text for finding in sf.check_log(path).notes}
-    assert "Declare which rewards are possible with reward_range" in said["range"]
-    path = write(
-        tmp_path / "starts.csv",
-        "SELECT * REPLACE (episode % 3 AS state, 0.5 AS reward) FROM given WHERE step = 0",
-    )
-    said = {finding.what: finding.text for finding in sf.check_log(path).notes}
-    assert "Episodes start in 3 states" in said["starts"]
-    assert "Every pair always paid the same" in said["rewards"]
-    path = write(tmp_path / "next.csv", "SELECT * REPLACE (next_state / 2 AS reward) FROM given")
-    said = {finding.what: finding.text for finding in sf.check_log(path).notes}
-    assert "Every transition always paid the same" in said["rewards"]
 
 
 # ---------------------------------------------------------------- broken rows
@@ -624,37 +622,6 @@ def test_log_counts_round_trip(tmp_path):
     assert names == ["counts.npz", "known.csv", "random.parquet"]
 
 
-def test_log_counts_load_without_pickle(tmp_path):
-    for log in logs(tmp_path):
-        log.save(tmp_path / "counts.npz")
-        with np.load(tmp_path / "counts.npz", allow_pickle=False) as data:
-            assert all(data[name].dtype.kind in "iufU" for name in data.files)
-    with np.load(tmp_path / "counts.npz", allow_pickle=False) as data:
-        arrays = {name: data[name] for name in data.files}
-    arrays["n"] = np.array([print], dtype=object)
-    np.savez(tmp_path / "counts.npz", **arrays)
-    with pytest.raises(sf.InvalidFile, match="is not a surefoot file, or a damaged one"):
-        sf.LogCounts.load(tmp_path / "counts.npz")
-
-
-def test_a_flipped_byte_is_refused_or_harmless(tmp_path):
-    path, refused = tmp_path / "counts.npz", 0
-    for log in logs(tmp_path):
-        log.save(path)
-        whole = path.read_bytes()
-        for at in range(0, len(whole), max(1, len(whole) // 60)):
-            path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
-            try:
-                assert_same(sf.LogCounts.load(path), log)  # a time of day in the archive, say
-            except sf.InvalidFile:
-                refused += 1
-        for length in range(0, len(whole), len(whole) // 20):
-            path.write_bytes(whole[:length])
-            with pytest.raises(sf.InvalidFile):
-                sf.LogCounts.load(path)
-    assert refused > 60
-
-
 def test_every_byte_of_a_table_matters(tmp_path):
     """Tables as they were stored but for one bit, in an archive that is whole."""
     log = next(logs(tmp_path))
@@ -769,16 +736,6 @@ def test_tables_that_say_the_impossible_are_refused(tmp_path, untouched, what):
         sf.LogCounts.load(tampered(tmp_path, untouched, UNSEEN[what]))
 
 
-def test_what_is_not_log_counts(tmp_path):
-    with pytest.raises(
-        sf.InvalidFile, match=r"does not exist\. Expected a surefoot file of kind log-counts"
-    ):
-        sf.LogCounts.load(tmp_path / "counts.npz")
-    sf.Counts(np.ones((1, 1, 1, 1), dtype=int)).save(tmp_path / "counts.npz")
-    with pytest.raises(sf.InvalidFile, match="holds counts, expected log-counts"):
-        sf.LogCounts.load(tmp_path / "counts.npz")
-
-
 # ---------------------------------------------------------------- codebooks
 
 
@@ -805,16 +762,11 @@ def test_codebooks(tmp_path):
         sf.Codebook(3, 2, absorbing=1)
 
 
-def test_a_codebook_in_a_file():
-    book = sf.Codebook(["gold"], 2, absorbing=True)
-    assert book == sf.Codebook(["gold"], 2, True)
-    assert sf.Codebook.from_json("book.json", book.as_json()) == book
-    for strange in (None, 1, "yes"):
-        with pytest.raises(sf.InvalidFile, match="codebook is damaged"):
-            sf.Codebook.from_json(
-                "book.json",
-                {"states": ["gold"], "actions": [0], "absorbing": strange, "unseen": False},
-            )
+@pytest.mark.parametrize("strange", [None, 1, "yes"])
+def test_a_codebook_of_another_kind_is_refused(strange):
+    content = {"states": ["gold"], "actions": [0], "absorbing": strange, "unseen": False}
+    with pytest.raises(sf.InvalidFile, match="codebook is damaged"):
+        sf.Codebook.from_json("book.json", content)
 
 
 @pytest.mark.parametrize("book", BOOKS)
@@ -826,26 +778,12 @@ def test_codebooks_round_trip(tmp_path, book):
     assert json.loads((tmp_path / "book.json").read_text())["states"] == list(book.states)
 
 
-def test_damaged_codebooks(tmp_path):
+def test_a_codebook_that_was_changed_is_refused(tmp_path):
     path = tmp_path / "book.json"
     BOOKS[1].save(path)
-    whole, refused = path.read_bytes(), 0
-    for at in range(len(whole)):
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        try:
-            assert sf.Codebook.load(path) == BOOKS[1]  # white space, or the version that wrote it
-        except sf.InvalidFile:
-            refused += 1
-        path.write_bytes(whole[:at])
-        if at < len(whole) - 1:
-            with pytest.raises(sf.InvalidFile):
-                sf.Codebook.load(path)
-    assert refused > len(whole) // 2
-    path.write_text(whole.decode().replace("gold", "golf"))
+    path.write_text(path.read_text().replace("gold", "golf"))
     with pytest.raises(sf.InvalidFile, match="its content is not what was written"):
         sf.Codebook.load(path)
-    path.write_bytes(whole)
-    assert sf.Codebook.load(path) == BOOKS[1]
 
 
 # ---------------------------------------------------------------- larger than memory

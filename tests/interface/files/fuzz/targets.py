@@ -303,60 +303,53 @@ def zipped(members: list[Member], choose: Choices) -> bytes:
     return bytes(whole)
 
 
-def changed(members: list[Member], choose: Choices) -> list[Member]:  # noqa: PLR0911  (one way each)
+FIELDS = (  # of a member, and what it may say instead
+    ("name", ("extra", "planned_n_sas", "../x", "", "a" * 100, "é", "H", "x_sa")),
+    ("descr", DESCRIPTIONS),
+    ("shape", SHAPES),
+    ("order", ("True", "1", "__import__('os')", "[" * 500)),
+)
+
+
+def changed(members: list[Member], choose: Choices) -> list[Member]:
     """One array is gone, doubled, called otherwise, or says or holds something else."""
     i = choose.below(len(members))
-    member, others = members[i], members[:i] + members[i + 1 :]
     way = choose.below(12)
+    member, others = members[i], members[:i] + members[i + 1 :]
     if way == 0:
         return others
     if way == 1:
         return [*members, member]
+    return [*others, another(member, members, way, choose)]
+
+
+def another(member: Member, members: list[Member], way: int, choose: Choices) -> Member:  # noqa: PLR0911  (one way each)
+    """This array with another name, shape or kind, or with other content."""
     if way == 2:
-        return [
-            *others,
-            member._replace(
-                name=choose.one(("extra", "planned_n_sas", "../x", "", "a" * 100, "é", "H", "x_sa"))
-            ),
-        ]
+        return member._replace(content=choose.one(members).content)
     if way == 3:
-        return [*others, member._replace(content=choose.one(members).content)]
-    if way == 4:
-        return [*others, choose.one(members)._replace(name=member.name)]
-    if way == 5:
-        return [*others, member._replace(descr=choose.one(DESCRIPTIONS))]
-    if way == 6:
-        return [*others, member._replace(shape=choose.one(SHAPES))]
-    if way == 7:
-        return [
-            *others,
-            member._replace(order=choose.one(("True", "1", "__import__('os')", "[" * 500))),
-        ]
+        return choose.one(members)._replace(name=member.name)
+    if way < 8:
+        field, values = FIELDS[way - 4]
+        return member._replace(**{field: choose.one(values)})
     if way == 8:
         size = 1 + choose.below(3)
-        kind = choose.one(("<i8", "<f8", "|b1", "|i1"))
-        content = np.zeros(size, dtype=kind).tobytes()
-        return [
-            *others,
-            member._replace(
-                descr=kind,
-                shape=choose.one((f"({size},)", f"({size}, 1)", f"(1, {size})")),
-                content=content,
-            ),
-        ]
+        descr = choose.one(("<i8", "<f8", "|b1", "|i1"))
+        shape = choose.one((f"({size},)", f"({size}, 1)", f"(1, {size})"))
+        return member._replace(descr=descr, shape=shape, content=np.zeros(size, descr).tobytes())
+    content = member.content
     if member.descr.startswith("<U"):
         text = text_of(member)
         with suppress(ValueError, RecursionError):  # one that was changed before
             value = json.loads(text) if text.startswith("{") else text
-            return [*others, with_text(member, altered(value, choose))]
-        return others
-    if member.descr in ("<i8", "<f8") and member.content and len(member.content) % 8 == 0:
-        array = np.frombuffer(member.content, dtype=member.descr).copy()
+            return with_text(member, altered(value, choose))
+    elif member.descr in ("<i8", "<f8") and content and len(content) % 8 == 0:
+        array = np.frombuffer(content, dtype=member.descr).copy()
         pool = ODD_FLOATS if member.descr == "<f8" else [n for n in ODD_NUMBERS if abs(n) < 2**63]
         for _ in range(1 + choose.below(2)):
             array[choose.below(array.size)] = choose.one(pool)
-        return [*others, member._replace(content=array.tobytes())]
-    return [*others, member._replace(content=damaged(member.content, choose))]
+        return member._replace(content=array.tobytes())
+    return member._replace(content=damaged(content, choose))
 
 
 def spoilt_npz(whole: bytes, choose: Choices) -> bytes:
@@ -534,6 +527,17 @@ SQL_VALUES = (
 )
 
 
+QUERIES = (
+    "SELECT * EXCLUDE ({column}) FROM t",
+    "SELECT * FROM t WHERE rowid >= {row}",
+    "SELECT * FROM t UNION ALL SELECT * FROM t LIMIT 9",
+    "SELECT * RENAME ({column} AS other) FROM t",
+    "SELECT * REPLACE (CASE WHEN rowid = {row} THEN try_cast({value} AS VARCHAR) "
+    "ELSE {column}::VARCHAR END AS {column}) FROM t",
+    *["SELECT * REPLACE ({value} AS {column}) FROM t"] * 2,
+)
+
+
 def spoilt_parquet(whole: bytes, choose: Choices) -> bytes:
     """Bytes; or columns that are gone, or hold something else, and rows that come twice or not
     at all.
@@ -542,38 +546,23 @@ def spoilt_parquet(whole: bytes, choose: Choices) -> bytes:
 
     if choose.below(3) == 0:
         return damaged(whole, choose)
-    folder = Path(_SCRATCH)
-    (folder / "in.parquet").write_bytes(whole)
+    given, out = (Path(_SCRATCH) / f"{name}.parquet" for name in ("in", "out"))
+    given.write_bytes(whole)
     with duckdb.connect(config={"threads": 1}) as con:
-        con.execute(f"CREATE TABLE t AS FROM '{folder / 'in.parquet'}'")
-        names = [row[0] for row in con.execute("DESCRIBE t").fetchall()]
+        con.execute(f"CREATE TABLE t AS FROM '{given}'")
         for _ in range(1 + choose.below(3)):
-            column, way = choose.one(names), choose.below(7)
-            query = f"SELECT * REPLACE ({choose.one(SQL_VALUES)} AS {column}) FROM t"
-            if way == 0:
-                query = f"SELECT * EXCLUDE ({column}) FROM t"
-            elif way == 1:
-                query = f"SELECT * FROM t WHERE rowid >= {choose.below(3)}"
-            elif way == 2:
-                query = "SELECT * FROM t UNION ALL SELECT * FROM t LIMIT 9"
-            elif way == 3:
-                query = f"SELECT * RENAME ({column} AS other) FROM t"
-            elif way == 4:
-                row, value = choose.below(4), f"try_cast({choose.one(SQL_VALUES)} AS VARCHAR)"
-                kept = f"CASE WHEN rowid = {row} THEN {value} ELSE {column}::VARCHAR END"
-                query = f"SELECT * REPLACE ({kept} AS {column}) FROM t"
-            try:
-                con.execute(f"CREATE TABLE u AS {query}")
-            except duckdb.Error:
-                continue
-            con.execute("DROP TABLE t")
-            con.execute("ALTER TABLE u RENAME TO t")
             names = [row[0] for row in con.execute("DESCRIBE t").fetchall()]
+            column, query = choose.one(names), choose.one(QUERIES)
+            value, row = choose.one(SQL_VALUES), choose.below(4)
+            with suppress(duckdb.Error):
+                query = query.format(column=column, value=value, row=row)
+                con.execute(f"CREATE OR REPLACE TABLE u AS {query}")
+                con.execute("CREATE OR REPLACE TABLE t AS FROM u")
         try:
-            con.execute(f"COPY t TO '{folder / 'out.parquet'}' (FORMAT PARQUET)")
+            con.execute(f"COPY t TO '{out}' (FORMAT PARQUET)")
         except duckdb.Error:
             return damaged(whole, choose)
-    return (folder / "out.parquet").read_bytes()
+    return out.read_bytes()
 
 
 _SCRATCH = "/nowhere"
