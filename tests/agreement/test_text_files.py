@@ -168,16 +168,11 @@ def outcomes(folder, files, seed):
     return equal, cells, refused, by_both, guessed, lenient
 
 
-def test_cells_are_those_of_pythons_reader_or_the_file_is_refused(tmp_path):
-    equal, cells, refused, by_both, guessed, lenient = outcomes(tmp_path, 1_000, seed=1)
-    assert equal > 250 and cells > 2_000
-    assert refused > 250 and by_both > 100
-    assert guessed == lenient == SEEN
-
-
-@pytest.mark.full
-def test_ten_thousand_files(tmp_path):
-    equal, cells, refused, by_both, guessed, lenient = outcomes(tmp_path, 10_000, seed=2)
-    assert equal > 2_500 and cells > 20_000
-    assert refused > 2_500 and by_both > 1_000
+@pytest.mark.parametrize("files", [1_000, pytest.param(10_000, marks=pytest.mark.full)])
+def test_cells_are_those_of_pythons_reader_or_the_file_is_refused(tmp_path, files):
+    equal, cells, refused, by_both, guessed, lenient = outcomes(tmp_path, files, seed=files)
+    assert equal > files // 4
+    assert cells > 2 * files
+    assert refused > files // 4
+    assert by_both > files // 10
     assert guessed == lenient == SEEN
