@@ -6,6 +6,7 @@ episodes are exactly in proportion: every step ends the episode by itself with p
 is done. Controls: three other rules, and what they say.
 """
 
+import itertools
 from fractions import Fraction
 
 import gymnasium as gym
@@ -14,6 +15,7 @@ import pytest
 from gymnasium.wrappers import TimeLimit
 
 import surefoot as sf
+from surefoot.logs import counting
 
 H, ALIVE, ENDED = 3, 0, 1
 # In how many of 1,000 episodes the process ends by itself at step 1, 2, 3, and how many go on to
@@ -270,3 +272,35 @@ def test_a_model_that_is_shown_says_what_an_end_at_the_horizon_is(pooled):
         runs.append(sf.learn(env, agent, 200, seed=0))
     assert runs[0].counts == runs[1].counts
     assert runs[0].alarm is None and runs[0].mean_return == pytest.approx(1.0, abs=0.2)
+
+
+# ---- Episodes that were cut, though the totals of the log add up
+
+HEADER = "episode,step,state,action,reward,next_state,terminated,truncated"
+
+
+def halves(cut):
+    """Two steps that pay 0 or 1 with probability 1/2: by enumeration the policy is worth 1. An
+    episode whose second step pays 0 is cut after its first one, and of another episode only its
+    second step is kept, which pays 1: as many rows at each step, and in each state.
+    """
+    rows, episode = [HEADER], 0
+    for first, second in itertools.product((0, 1), repeat=2):
+        for _ in range(500):
+            episode += 1
+            rows.append(f"{episode},0,s,go,{first},s,0,{cut * (1 - second)}")
+            episode += 1 - second
+            rows.append(f"{episode},1,s,go,1,s,0,0")
+    return "\n".join(rows)
+
+
+def test_a_log_that_was_cut_is_refused_though_its_totals_add_up(tmp_path, monkeypatch):
+    path = tmp_path / "log.csv"
+    path.write_text(halves(cut=1))
+    declared = {"states": ["s"], "actions": ["go"], "reward_range": (0, 1)}
+    with pytest.raises(sf.InvalidLog, match=r"1,000 episodes cut off \(truncated\) before step 1"):
+        sf.count_log(path, **declared)
+    # The control: by its totals alone it is taken, and 1.4 is certified where 1 is true.
+    monkeypatch.setattr(counting.Files, "faults_of_cuts", lambda self, glance: "")
+    log = sf.count_log(path, **declared)
+    assert sf.robust_vi(log.counts, log.problem(start="s"), delta=0.05).lower > 1.4

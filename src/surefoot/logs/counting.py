@@ -23,7 +23,7 @@ from surefoot.base.validation import (
 )
 from surefoot.errors import InvalidLog, InvalidSetting
 from surefoot.logs.cells import MEMORY, Paths
-from surefoot.logs.checking import first_problem
+from surefoot.logs.checking import audit, first_problem
 from surefoot.logs.codebook import Codebook, Declared, coded
 from surefoot.logs.folds import keys_of, mixed_in_sql
 from surefoot.logs.log_counts import LogCounts
@@ -102,6 +102,12 @@ class Source(Protocol):
     def early_ends(self, glance: "Glance", seed: int) -> list[tuple[int, int, int]]:
         """Return (step, fold, how many episodes of that fold terminated there) for all steps
         before the last.
+        """
+        ...
+
+    def faults_of_cuts(self, glance: "Glance") -> str:
+        """Where rows before the last step say that they are cut, return what is wrong with the
+        episodes. Totals may add up all the same, by rows of others whose first steps are missing.
         """
         ...
 
@@ -304,6 +310,16 @@ class Files:
             f"WHERE terminated AND step < {last} GROUP BY ALL"
         )
         return [(int(step), int(fold), int(n)) for step, fold, n in rows]
+
+    def faults_of_cuts(self, glance: Glance) -> str:
+        """One query where the log has the column; every episode is looked at only where some are
+        cut.
+        """
+        last = glance.first + glance.H - 1
+        cut = f"SELECT count(*) FROM log WHERE truncated AND NOT terminated AND step < {last}"
+        if "truncated" not in self.log.flags or self.log.row(cut)[0] == 0:
+            return ""
+        return " ".join(finding.text for finding in audit(self.log, glance.H).errors)
 
     def sums_of_rewards(self, glance: Glance, seed: int) -> Mapping[str, AnyArray]:
         """Sum by pair. Each term is a whole number below 2^21, so a float64 holds the sum
@@ -535,6 +551,8 @@ def _require_flow(
     np.add.at(left, (rows.h, rows.s), rows.n)
     if not np.array_equal(arrived[1:-1], left[1:-1]):
         raise InvalidLog(source.complaint(glance.H))
+    if faults := source.faults_of_cuts(glance):
+        raise InvalidLog(f"{source.where}: {faults}")
 
 
 def _ends(source: Source, glance: Glance, seed: int) -> tuple[Ints, Ints]:

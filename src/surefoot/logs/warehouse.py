@@ -315,6 +315,13 @@ class Warehouse:
         step, fold, n = (found[name].astype(np.int64).tolist() for name in ("step", "fold", "n"))
         return list(zip([x - glance.first for x in step], fold, n, strict=True))
 
+    def faults_of_cuts(self, glance: Glance) -> str:
+        """One query; every episode is looked at only where some are cut."""
+        early = self.log.step < glance.first + glance.H - 1
+        cut = self.log.filter(self.log.truncated, ~self.log.terminated, early)
+        n = int(self.ask(cut.aggregate(n=cut.count()))["n"][0])
+        return " ".join(self._chains(glance.H)) if n else ""
+
     def sums_of_rewards(self, glance: Glance, seed: int) -> Mapping[str, AnyArray]:
         """Return the sums by transition, as they were counted."""
         return {name: self.table[name] for name in (*KEYS[:3], *Sums._fields)}
