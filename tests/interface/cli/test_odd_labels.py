@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import surefoot as sf
 from surefoot.cli.main import app
 from surefoot.cli.main import main as command
+from surefoot.studies.analysis.sql import print_rows
 
 ESC = "\x1b[31m"
 STATES = (f"{ESC}red", "[red]x", "$a$\u202e", "old\r\x07new")
@@ -67,6 +68,14 @@ def test_a_study_with_such_a_title_is_refused(tmp_path, capsys, monkeypatch):
     file.write_text(text.replace('title = "', 'title = "\\u001B[31m', 1))
     # never run: it holds the file
     assert "expected text" in said(capsys, monkeypatch, "run", file, "--out", tmp_path)
+
+
+def test_answers_of_queries_show_what_is_there(capsys):
+    print_rows([f"{ESC}column", "[red]"], [(f"{ESC}red", "[red]x")])
+    text = capsys.readouterr().out
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert r"\x1b[31mred" in text
+    assert "[red]x" in text
 
 
 def test_explanations_write_out_what_cannot_be_printed():

@@ -279,6 +279,14 @@ class TestReturn:
         (axes,) = plots.plot_return(results).axes
         assert line_of(axes, "BPI-UCBVI (EpsMix form)").get_color() == COLOURS[2]
 
+    def test_agents_of_one_name_have_different_labels(self):
+        study = study_of(agents=["stepmix"])
+        twin = replace(study.agents[0], id="other")
+        (axes,) = plots.plot_return(results_of(replace(study, agents=(*study.agents, twin)))).axes
+        first, second, *_ = legend(axes)
+        assert first.startswith("StepMix (stepmix)")
+        assert second.startswith("StepMix (other)")
+
     def test_legends_hide_nothing_and_are_inside(self):
         agents = ["stepmix", "epsmix", "bpi-ucbvi", "step-no-mix"]
         figure = plots.plot_return(results_of(study_of(4, agents)))
