@@ -454,7 +454,7 @@ def by_sizes(in_S: float, in_A: float, in_H: float) -> Callable[[Trial], Trial]:
 Control = tuple[str, str, Callable[[Results], Results]]
 ONE = {"scenario": "eta10-floor2.2", "trial": 1}  # one run of one panel
 CONTROLS: dict[str, list[Control]] = {
-    "promise": [
+    "paper-promise": [
         (
             "online",
             "one episode of one run",
@@ -462,7 +462,7 @@ CONTROLS: dict[str, list[Control]] = {
         ),
         ("online", "all runs", lambda r: changed(r, is_run(agent="stepmix"), violations=7)),
     ],
-    "promise-of-others": [
+    "promise": [
         ("rivals", "a rival's", lambda r: changed(r, is_run(agent="dope", trial=2), violations=1)),
         ("sharp", "KL's", lambda r: changed(r, is_run("trap", "stepmix-kl", 0), violations=1)),
         (
@@ -1293,8 +1293,7 @@ class TestPromise:
         assert said("promise", results).holds is None
 
     def test_one_that_never_left_is_silent_beside_one_that_did(self):
-        numbers = said("promise-of-others", rivals()).numbers
-        assert "StepMix" not in numbers  # which is judged apart
+        numbers = said("promise", rivals()).numbers
         assert "OptPess-LP" not in numbers
         assert "DOPE: 0 of 3 trials" in numbers
 
@@ -1330,7 +1329,7 @@ class TestPromise:
         results = changed(
             results, is_run(trial=3), violations=violations, min_cumulative=min_cumulative
         )
-        verdict = said("promise-of-others", results)
+        verdict = said("promise", results)
         assert verdict.holds is holds
         assert f"Sums: {int(not holds)} of 10 trials" in verdict.numbers
 

@@ -62,7 +62,7 @@ def folder(tmp_path_factory):
     return place / "out"
 
 
-def end_of_a_run(place, *names, said="agents CERTIFIED. Claims of the paper: 1 of 1 holds."):
+def end_of_a_run(place, *names, said="agents CERTIFIED. Claims of ours: 1 of 1 holds."):
     """The last lines that `run` prints: one for each study, then where the results and the page
     are.
     """
@@ -196,7 +196,7 @@ def test_more_trials_are_added_and_quick_is_another_study(folder, tmp_path):
 
 def test_certified_agents_and_claims_that_hold_are_told_apart(folder, tmp_path):
     """A run that broke its promise, beside three of BPI-UCBVI and StepMix that are as they were: a
-    claim of the paper does not hold, and the command ends with 3. Control: without it, 0.
+    claim does not hold, and the command ends with 3. Control: without it, 0.
     """
     shutil.copytree(folder, tmp_path / "out")
     (tmp_path / "tiny.toml").write_text(STUDY)
@@ -208,7 +208,7 @@ def test_certified_agents_and_claims_that_hold_are_told_apart(folder, tmp_path):
     done = surefoot(*again)
     assert done.exit_code == 3
     first, alarm, *_ = done.stdout.splitlines()[-4:]
-    assert first == "tiny: agents CERTIFIED. Claims of the paper: 0 of 1 holds, 1 does not."
+    assert first == "tiny: agents CERTIFIED. Claims of ours: 0 of 1 holds, 1 does not."
     assert alarm == "PROMISE BROKEN in 1 of 2 runs that came with one."
     assert "a promise was broken" in done.stderr
 
@@ -235,7 +235,7 @@ def test_several_studies_are_one_report(tmp_path):
     done = surefoot("run", *files, "--trials", 2, "--out", out, "--jobs", 1)
     assert done.exit_code == 0, done.output
     # nobody leaves in 100 episodes
-    said = "agents ON TRUST. Claims of the paper: 0 of 1 holds, 1 cannot be judged."
+    said = "agents ON TRUST. Claims of ours: 0 of 1 holds, 1 cannot be judged."
     assert done.output.splitlines()[-4:] == end_of_a_run(out, "one", "two", said=said)
     page = (out / "report.html").read_text()
     assert "A one study" in page

@@ -162,19 +162,16 @@ def _together(results: Results, found: Sequence[Found]) -> tuple[bool | None, st
 
 @judges("promise")
 def _promise(results: Results) -> Iterator[Found]:
-    """Judge the paper's agents, with the paper's bounds."""
-    return _kept_by(results, [one for one in results.study.agents if _is_the_papers(one)])
+    """Judge all agents."""
+    return _kept_by(results, results.study.agents)
 
 
-@judges("promise-of-others")
-def _promise_of_others(results: Results) -> Iterator[Found]:
-    """Judge all other agents."""
-    return _kept_by(results, [one for one in results.study.agents if not _is_the_papers(one)])
-
-
-def _is_the_papers(agent: AgentSpec) -> bool:
-    """Is this one of the paper's algorithms, with the paper's bounds?"""
-    return agent.agent in OF_THE_PAPER and agent.bounds == "paper"
+@judges("paper-promise")
+def _paper_promise(results: Results) -> Iterator[Found]:
+    """Judge the paper's algorithms, with the paper's bounds."""
+    agents = results.study.agents
+    the_papers = (one for one in agents if one.agent in OF_THE_PAPER and one.bounds == "paper")
+    return _kept_by(results, list(the_papers))
 
 
 def _kept_by(results: Results, agents: Sequence[AgentSpec]) -> Iterator[Found]:
