@@ -606,18 +606,12 @@ class Evidence:
             least, most = least + more * min(paid), most + more * max(paid)
         for row, pair, more in plan.rewards:
             require(head.unknown[row][pair], "rewards: of what is known")
+            require(pair // head.A != head.common_start, "rewards: of the common start")
             self.sums[row, pair] += more
             least, most = least + more, most + more
-            n = self.played[row, pair]
-            require(self.sums[row, pair] * UNIT <= n, "rewards: more than 1 for each visit")
-            require(pair // head.A != head.common_start, "rewards: of the common start")
         for row, pair, more in plan.between:
             self.between[row, pair] += more
-            n, x = 2**20 * self.played[row, pair], self.sums[row, pair]
-            require(
-                self.between[row, pair] * n <= x * (n - x),
-                "between: more than x (1 - x) can add up to",
-            )
+        self.check_sums(plan)
         for s, more in plan.starts:
             require(s in head.first_states and more, "starts: no episode starts there")
             self.starts[s] += more
@@ -638,6 +632,25 @@ class Evidence:
             )
         self.check_returns(plan)
         self.plans += 1
+
+    def check_sums(self, plan: Any) -> None:
+        """What is new are sums X of x, and Z of x (1 - x), of n rewards x in 0..1: then X <= n, and
+        Z <= X - X^2 / n.
+
+        That is Cauchy and Schwarz; rounding each x (1 - x) down makes Z smaller. n is the number of
+        new visits, so where there are none, both are 0. What holds of every record's new rewards
+        holds of all rewards so far, as X - X^2 / n is concave.
+        """
+        new_visits, new_x, new_z = (
+            {(row, pair): more for row, pair, more in changes}
+            for changes in (plan.played, plan.rewards, plan.between)
+        )
+        for place in sorted(new_x.keys() | new_z.keys()):
+            x, z = new_x.get(place, 0), new_z.get(place, 0)
+            n = 2**20 * new_visits.get(place, 0)  # sums are in units of 2^-20
+            require(x <= n, "rewards: more than 1 for each visit")
+            most = x * (n - x) // n if n else 0
+            require(z <= most, "between: more than x (1 - x) can add up to")
 
     def check_starts(self) -> None:
         """The first states do not contradict their declared probabilities p, for which this has

@@ -110,6 +110,27 @@ def like_a_start(path, s1=2, differ=False, unknown=False):
     sf.simulate(world, agent, 2000, seed=1, ledger=path)
 
 
+def coins(path):
+    """A ledger of one state and one action, which pays 0 or 1 by a fair coin that nobody knows."""
+    world = sf.TabularMDP(np.ones((1, 1, 1, 1)), np.array([[[0.5]]]), random_rewards=True)
+    problem = world.problem.forget(rewards=True)
+    agent = sf.StepMix(problem, np.ones((1, 1, 1)), 0.3, delta=0.1, replan=0.5, returns=None)
+    sf.simulate(world, agent, 400, seed=1, ledger=path)
+
+
+# ledgers that are made here, by their names
+MADE = {
+    "coins": coins,
+    "shop": shop,
+    "shop unknown": lambda path: shop(path, rewards=True),
+    "chain": chained,
+    "losses": losses,
+    "start first": lambda path: like_a_start(path, s1=0),
+    "start differs": lambda path: like_a_start(path, differ=True),
+    "start unknown": lambda path: like_a_start(path, unknown=True),
+}
+
+
 @functools.cache
 def honest(name):
     """The records of a ledger as it was written."""
@@ -117,26 +138,11 @@ def honest(name):
         path = Path(folder) / "ledger"
         if name.startswith("guard "):
             GUARDS.written(path, name.removeprefix("guard "), 300)
-        elif name == "shop":
-            shop(path)
-        elif name == "shop unknown":
-            shop(path, rewards=True)
-        elif name == "chain":
-            chained(path)
-        elif name == "losses":
-            losses(path)
-        elif name.startswith("start "):
-            like_a_start(path, **STARTS[name])
+        elif name in MADE:
+            MADE[name](path)
         else:
             path.write_bytes(b"".join(AGENTS.ledger(name)))
         return [json.loads(line) for line in path.read_bytes().splitlines()]
-
-
-STARTS = {
-    "start first": {"s1": 0},
-    "start differs": {"differ": True},
-    "start unknown": {"unknown": True},
-}
 
 
 def verdict_of(name, records):
@@ -350,6 +356,17 @@ def later_returns_that_were_earned_before_the_first_plan(records):
     )
     for record in records[played:-1]:
         record["baseline_returns"][1] += (n_now - n) * records[0]["H"] * 2**20 - (total_now - total)
+
+
+def spread_less(records):
+    """The coin's last rewards are said to be all of 1/2: less than all rewards so far allow, more
+    than the last ones, of which half are 1. Rewards spread less prove more.
+    """
+    n = records[LAST]["played"][0][-1]
+    x = records[LAST]["rewards"][0][-1]
+    x_so_far = sum(more for record in records[1:-1] for *_, more in record["rewards"])
+    assert 2**18 * n < x < x_so_far / 2
+    records[LAST]["between"] = [[0, 0, 2**18 * n + 2**10]]
 
 
 def another_action(records):
@@ -1110,6 +1127,20 @@ FORGED = [
         "eps supports unknown nostart pooled | step supports unknown",
         put(PLANS, "between", []),
         "not proved",
+    ),
+    (
+        "plan.between",
+        "of rewards that nobody saw yet",
+        "coins",
+        put(1, "between", [[0, 0, 2**25]]),
+        "add up to",
+    ),
+    (
+        "plan.between",
+        "more than the new rewards allow, less than all do",
+        "coins",
+        spread_less,
+        "add up to",
     ),
     ("plan.starts", "one more", "step | eps nostart", add(LAST, "starts", 0, 1, 1), "flow"),
     (
