@@ -22,6 +22,7 @@ from surefoot.evidence.counts import Counts
 from surefoot.model.listed import filled, rows_of
 from surefoot.model.problem import Problem
 from surefoot.model.sparse import require_small
+from surefoot.model.steps import added_steps
 from surefoot.model.successors import list_of
 from surefoot.model.transitions import more_than
 
@@ -137,7 +138,7 @@ def _by_next(problem: Problem, form: int) -> list[list[list[str]]] | None:
         rows = 1 if problem.as_paid is None else rows_of(problem.as_paid, pairs)
         require_small("r_next", (rows, pairs, S), "problem.paid_lists (a ledger holds them all)")
         return list(hexes(np.array([problem.r_next_at(h).reshape(pairs, S) for h in range(rows)])))
-    lists = filled(problem.as_mask, rows_of_ledger(problem) * pairs, S, S)
+    lists = filled(problem.as_mask, rows_of_ledger(problem) * pairs, S, come_back_to(problem))
     h, pair = np.divmod(list_of(lists), pairs)
     paid = hexes(problem.reward_of(h, pair // A, pair % A, lists.state))
     ends = lists.first.tolist()
@@ -145,17 +146,23 @@ def _by_next(problem: Problem, form: int) -> list[list[list[str]]] | None:
     return [each[i : i + pairs] for i in range(0, len(each), pairs)]
 
 
-def _possible(problem: Problem, form: int) -> list[list[list[int]]] | None:
-    """Return the possible next states of each pair, row by row; None without a mask. In OF_LISTS,
-    none are named where all are possible.
+def come_back_to(problem: Problem) -> int:
+    """Return how many states an episode may come back to: the first of them. That is all of them,
+    but for a common start, which was added as the last one: nothing leads to it.
+    """
+    return problem.S - added_steps(problem)
+
+
+def _possible(problem: Problem, form: int) -> list[list[Any]] | None:
+    """Return the possible next states of each pair, row by row: a list, or a number n, which stands
+    for the first n states where nobody knows which are possible. None: all are, in every row.
     """
     lists, support, pairs = problem.mask_lists, problem.support_rows, problem.S * problem.A
+    most = come_back_to(problem)
     if lists is None:
-        return (
-            None
-            if support is None
-            else [[np.flatnonzero(pair).tolist() for pair in row] for row in support]
-        )
+        if support is not None:
+            return [[np.flatnonzero(pair).tolist() for pair in row] for row in support]
+        return None if most == problem.S else [[most] * pairs]
     if form < OF_LISTS:
         free = int((np.diff(lists.first) == 0).sum())
         require_small(
@@ -163,8 +170,8 @@ def _possible(problem: Problem, form: int) -> list[list[list[int]]] | None:
             (free, problem.S),
             "problem.mask_lists (a ledger holds every possible next state)",
         )
-        lists = filled(lists, len(lists.first) - 1, problem.S, problem.S)
-    found = [lists.of(i).tolist() for i in range(len(lists.first) - 1)]
+        lists = filled(lists, len(lists.first) - 1, problem.S, most)
+    found = [lists.of(i).tolist() or most for i in range(len(lists.first) - 1)]
     return [found[i : i + pairs] for i in range(0, len(found), pairs)]
 
 

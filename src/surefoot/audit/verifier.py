@@ -238,17 +238,22 @@ class Head:
         return policy
 
     def check_support(self) -> Any:
-        """Return the possible next states of each pair, ascending: all, unless a list says more."""
-        every = range(self.S)
+        """Return the possible next states of each pair, ascending: all, unless the ledger says
+        which; a number n stands for the first n states.
+        """
         if not self.given.support:
-            return [[every] * self.pairs]
-        for states in (states for row in self.given.support for states in row):
-            require(
-                all(a < b for a, b in pairwise([-1, *states, self.S])),
-                "support: not ascending states",
-            )
-            require(states or self.given.format == LISTS, "support: no next state")
-        return [[tuple(states) or every for states in row] for row in self.given.support]
+            return [[range(self.S)] * self.pairs]
+        support = [
+            [range(states) if type(states) is int else tuple(states) for states in row]
+            for row in self.given.support
+        ]
+        for states in (states for row in support for states in row):
+            require(states, "support: no next state")
+            if type(states) is tuple:
+                ascending = all(a < b for a, b in pairwise(states))
+                require(ascending, "support: not ascending states")
+            require(states[-1] < self.S, "support: not ascending states")
+        return support
 
     def table(self, given: Any) -> Any:
         """Return a table with a row for each row of counts: one row is for all of them."""
@@ -391,8 +396,8 @@ class Head:
         be said, too.
 
         Return the common start: the last and only first state, whose actions all lead to the same
-        states and are known to pay nothing. Nothing leads to it: by the support, where all next
-        states are listed; where there are many states, by what was seen (`Evidence.add`).
+        states and are known to pay nothing. By the support nothing leads to it, however many states
+        there are.
         """
         units, first = self.given.units, self.first_states
         require(units.low < units.high, "units: low is not below high")
@@ -400,10 +405,8 @@ class Head:
             return None
         added = 0 < units.steps == self.H - 1 and self.given.start and len(first) == 1
         require(added, "units: other steps pay than all, or all but that of a common start")
-        # beside the states of an environment: that of ended episodes, and the common start
-        if self.S - 2 <= FEW:
-            back = any(first[0] in states for row in self.support for states in row)
-            require(not back, "units: a common start that can be reached again")
+        back = any(first[0] in states for row in self.support for states in row)
+        require(not back, "units: a common start that can be reached again")
         for pair in range(first[0] * self.A, (first[0] + 1) * self.A):
             paid = [self.reward(0, pair, s_next) for s_next in self.support[0][pair]]
             require(not any(paid) and not self.unknown[0][pair], "units: a common start that pays")
@@ -587,7 +590,6 @@ class Evidence:
                 s_next in head.support[row][pair] and more,
                 "visits: an impossible transition, or none",
             )
-            require(s_next != head.common_start, "visits: back to the common start")
             self.visits[row, pair][s_next] += more
             self.balls.pop((row, pair), None)
             paid = head.paid(row, pair, [s_next])

@@ -118,11 +118,63 @@ def coins(path):
     sf.simulate(world, agent, 400, seed=1, ledger=path)
 
 
+class ManyShops(Shop):
+    """The same in 70 states, in half of which one loses: more than a table is made for."""
+
+    observation_space = gymnasium.spaces.Discrete(70)
+    initial_state_distrib = np.full(70, 1 / 70)
+    P = {  # noqa: RUF012  (Gymnasium's own form)
+        s: {
+            a: [(0.5, s // 2, reward, False), (0.5, (s + 1) % 70, reward, False)]
+            for a, reward in enumerate((-1.0, -10.0) if s % 2 else (4.0, 0.0))
+        }
+        for s in range(70)
+    }
+
+
+def many_shops(path, **settings):
+    """A ledger of 70 states that got a common start; nobody knows what follows most of them."""
+    world = sf.from_gymnasium(ManyShops(), horizon=2, reward_range=(-10.0, 4.0))
+    problem = world.problem.forget(**settings)
+    agent = sf.StepMix(problem, sf.uniform(3, 72, 2), -15.0, delta=0.2, replan=1.0, returns=None)
+    sf.simulate(world, agent, 2000, seed=1, ledger=path)
+
+
+def many_states(path, listed=False):
+    """A ledger of rewards of -10 to 4 in 70 states, the last of which is the first, and pays the
+    least. It has all marks of a common start but one: nobody says that nothing leads back to it.
+
+    `listed`: what may follow is said, and the first state is among it.
+    """
+    S = 70
+    P, rewards, mask = np.zeros((S, 1, S)), np.full((S, 1), 0.5), np.ones((S, 1, S), dtype=np.bool_)
+    P[:, :, 1:-1] = 1 / (S - 2)
+    mask[:, :, 0] = False
+    rewards[-1] = 0.0
+    known = {"s1": S - 1, "units": sf.Units(-10.0, 4.0), "support": mask if listed else None}
+    world = sf.TabularMDP(P, sf.Rescaled(rewards), H=3, **known)
+    agent = sf.StepMix(
+        world.problem,
+        np.ones((3, S, 1)),
+        -25.0,
+        delta=0.2,
+        replan=0.5,
+        returns=None,
+        pooled=True,
+    )
+    sf.simulate(world, agent, 3000, seed=1, ledger=path)
+
+
 # ledgers that are made here, by their names
 MADE = {
     "coins": coins,
     "shop": shop,
     "shop unknown": lambda path: shop(path, rewards=True),
+    "shop no support": lambda path: shop(path, support=True),
+    "many shops": many_shops,
+    "many shops no support": lambda path: many_shops(path, support=True),
+    "many": many_states,
+    "many mask": lambda path: many_states(path, listed=True),
     "chain": chained,
     "losses": losses,
     "start first": lambda path: like_a_start(path, s1=0),
@@ -671,6 +723,49 @@ FORGED = [
         put(0, "units", "steps", 2),
         "common start",
     ),
+    (
+        "units.steps",
+        "a first state among many, to which nothing led",
+        "many",
+        put(0, "units", "steps", 2),
+        "reached again",
+    ),
+    (
+        "units.steps",
+        "a first state among many that a mask says may follow",
+        "many mask",
+        put(0, "units", "steps", 2),
+        "reached again",
+    ),
+    (
+        "ledger.support",
+        "a common start among what may follow",
+        "shop no support",
+        put(0, "support", 0, 0, 4),
+        "reached again",
+    ),
+    (
+        "ledger.support",
+        "a common start among the many that may follow",
+        "many shops",
+        put(0, "support", 0, 0, 72),
+        "reached again",
+    ),
+    (
+        "ledger.support",
+        "nothing is said, though a common start was added",
+        "many shops no support",
+        put(0, "support", None),
+        "reached again",
+    ),
+    (
+        "ledger.support",
+        "more states than there are",
+        "many shops",
+        put(0, "support", 0, 0, 73),
+        "ascending",
+    ),
+    ("ledger.support", "nothing", "many shops", put(0, "support", 0, 0, []), "no next state"),
     ("units.steps", "a common start that pays", "shop", start_that_pays, "start that pays"),
     (
         "units.steps",
