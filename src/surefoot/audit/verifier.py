@@ -69,14 +69,14 @@ FIELDS = {  # of each record, and of each record in a record
 TEXTS = ("kind", "digest", "software", "agent", "family", "fingerprint", "source", "safety")
 # fields of true or false
 FLAGS = ("pooled", "stationary", "warm", "logged", "full_support", "frozen")
-# by_certificate: an earlier one, not proved here; trusted: the baseline without a proof, or counts
-# that nobody claimed
+# by_certificate: by an earlier one, which nobody can check here; trusted: the baseline without a
+# proof, or counts that nobody claimed
 KINDS = ("certified", "by_certificate", "trusted", "not_certified")
 NAMES = ("certified", "by certificate", "trusted", "NOT CERTIFIED")
 Verdict = namedtuple(
     "Verdict",
     "plans certified by_certificate trusted not_certified closed digest promise refusals "
-    "off_baseline frozen_after",
+    "off_baseline frozen_after assumed",
 )
 
 
@@ -84,6 +84,29 @@ def require(holds: Any, reason: str) -> None:
     """Refuse the record unless this holds."""
     if not holds:
         raise ValueError(reason)
+
+
+def at_least(value: Fraction) -> str:
+    """Return a number that is promised from below: six digits, never rounded up."""
+    return six_digits(value, decimal.ROUND_FLOOR)
+
+
+def at_most(value: Fraction) -> str:
+    """Return a number that is promised from above: six digits, never rounded down."""
+    return six_digits(value, decimal.ROUND_CEILING)
+
+
+def six_digits(value: Fraction, rounding: str) -> str:
+    """Return six digits. The nearest float to 0.3 is a little below it, and still 0.3: 1e-12 of a
+    number is no difference.
+    """
+    if not value:
+        return "0"
+    given = Decimal(value.numerator) / Decimal(value.denominator)
+    slack = abs(given) * Decimal("1e-12")
+    near = given + slack if rounding == decimal.ROUND_FLOOR else given - slack
+    last_digit = Decimal(1).scaleb(near.adjusted() - 5)
+    return f"{float(near.quantize(last_digit, rounding=rounding)):.6g}"
 
 
 # ---- 1. Records, digests, fields (docs/ledger.md, The format)
@@ -442,12 +465,19 @@ class Head:
             floor = f"{1 - relative.max_loss:g} of the baseline"
         else:
             floor = f"{float(scale * (zero + Fraction(given.floor))):.6g}"
-        risk = given.delta + (given.certificate.delta if given.certificate else 0)
+        earlier = given.certificate
+        risk = Fraction(given.delta) + Fraction(earlier.delta if earlier else 0)
         agent = f"{given.agent}, {given.bounds.family}"
         self.promise = (
-            f"Claimed by {agent}: {floor} or more in expectation, at delta = {risk:g}\n"
-            + self.declared()
+            f"Claimed by {agent}: {floor} or more in expectation, at delta = {at_most(risk)}\n"
         )
+        if earlier:
+            value = float(scale * (zero + Fraction(earlier.value)))
+            self.promise += (
+                f"Assumes a certificate of {value:.6g} at delta = {earlier.delta:g}, which nobody "
+                "can check here\n"
+            )
+        self.promise += self.declared()
         return zero
 
     def declared(self) -> str:
@@ -1404,9 +1434,13 @@ class Book:
         it does not.
 
         `here` is what the baseline is proved to be worth here, `known` with an earlier certificate,
-        too. The baseline is not below a relative floor by definition.
+        too: of a plan that is certified all that is claimed is proved here. The baseline is not
+        below a relative floor by definition.
         """
-        if (self.head.given.relative and plan.is_baseline) or self.worth(plan, here) >= plan.floor:
+        if self.head.given.relative and plan.is_baseline:
+            return "certified"
+        proved_here = self.worth(plan, here)
+        if proved_here >= plan.floor and (proved_here >= plan.lower or here == known):
             return "certified"
         return "by_certificate" if self.worth(plan, known) >= plan.floor else ""
 
@@ -1441,7 +1475,9 @@ def verify(lines: Iterable[bytes]) -> Verdict:
     closed = bool(kinds.pop("closed", 0))
     promise = book.head.promise if book else "No promise was read"
     counts = [kinds[kind] for kind in KINDS]
-    facts = [book.off_baseline, book.frozen_after] if book else [0, None]
+    facts: list[Any] = [0, None, False]
+    if book:
+        facts = [book.off_baseline, book.frozen_after, bool(book.head.given.certificate)]
     return Verdict._make([sum(counts), *counts, closed, digest, promise, refusals, *facts])
 
 
@@ -1464,11 +1500,13 @@ def watched(stream: BinaryIO) -> Generator[bytes, None, None]:
 
 
 def summary(verdict: Verdict) -> str:
-    """Return the verdict in five lines, and one more for each of two things that nobody should
+    """Return the verdict in five lines, and one more for each of three things that nobody should
     overlook.
     """
     counts = ", ".join(f"{n} {name}" for name, n in zip(NAMES, verdict[1:5], strict=True) if n)
     result = "ACCEPTED" if verdict.closed else "ACCEPTED so far"
+    if verdict.assumed:
+        result += ", if the certificate holds that nobody can check here"
     if verdict.refusals:
         result = "REFUSED: record {}: {}".format(*verdict.refusals[0])
     elif verdict.not_certified:
@@ -1492,7 +1530,9 @@ def summary(verdict: Verdict) -> str:
 
 
 def main(argv: list[str]) -> int:
-    """Print the verdict. Return 0 if every plan holds, 3 if not, 2 if no file can be read."""
+    """Print the verdict. Return 0 if every plan holds, 4 if that assumes a certificate which nobody
+    can check here, 3 if a plan does not hold, 2 if no file can be read.
+    """
     if len(argv) != 1:
         sys.stderr.write("usage: python verifier.py FILE\n")
         return 2
@@ -1507,7 +1547,9 @@ def main(argv: list[str]) -> int:
         )
         return 2
     sys.stdout.write(summary(verdict))
-    return 3 if verdict.refusals or verdict.not_certified else 0
+    if verdict.refusals or verdict.not_certified:
+        return 3
+    return 4 if verdict.assumed else 0
 
 
 if __name__ == "__main__":

@@ -261,8 +261,8 @@ def certify(
     """Re-derive every plan of a ledger, with a separate verifier that shares no code with the
     library.
 
-    Exit code 0: every plan holds. 3: a plan is refused or NOT CERTIFIED, or the file is not a
-    ledger.
+    Exit code 0: every plan holds. 4: every plan holds if an earlier certificate does, which nobody
+    can check here. 3: a plan is refused or NOT CERTIFIED, or the file is not a ledger.
     """
     from surefoot.audit.ledger import verifier_for
 

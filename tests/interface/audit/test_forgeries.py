@@ -14,6 +14,7 @@ import itertools
 import json
 import operator
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 
 import gymnasium
@@ -1941,6 +1942,54 @@ def test_what_is_harmless_is_accepted_and_no_more_is_certified(row):
     assert why and not verdict.refusals, verdict.refusals
     assert verdict.certified <= before.certified and verdict.plans == before.plans
     assert said in verdict.promise
+
+
+def a_certificate_of_all(records):
+    """An earlier certificate of the largest return there is; the mixtures claim what follows."""
+    most = float(records[0]["H"])
+    records[0]["certificate"] = {
+        "value": hexed(most),
+        "delta": hexed(1e-12),
+        "fingerprint": "00",
+    }
+    for plan in records[1:-1]:
+        plan["candidates"][-1] = hexed(most)
+        if plan["source"] == "baseline":
+            plan["lower"] = hexed(most)
+        elif plan["source"] == "mixture":
+            rho = Fraction(float.fromhex(plan["rho"]))
+            bold = Fraction(float.fromhex(plan["candidates"][0]))
+            plan["lower"] = hexed(np.nextafter(float((1 - rho) * 3 + rho * bold), 0.0))
+
+
+def test_a_certificate_is_assumed_and_the_verdict_says_so(tmp_path, capsys):
+    """Nobody can check it: what rests on it is counted apart, and the exit code is another one.
+    The control: the same ledger without one; and one that honestly has one.
+    """
+    said = {}
+    records = copy.deepcopy(honest("eps"))
+    a_certificate_of_all(records)
+    ledgers = {"forged": records, "none": honest("eps"), "honest": honest("eps certificate")}
+    for name, written in ledgers.items():
+        path = tmp_path / name
+        path.write_bytes(b"".join(chain(written)))
+        code = verifier.main([str(path)])
+        said[name] = code, capsys.readouterr().out.splitlines(), sf.check_ledger(path)
+    code, lines, verdict = said["forged"]
+    assert lines[0].endswith("at delta = 0.200001")
+    assert lines[1] == "Assumes a certificate of 3 at delta = 1e-12, which nobody can check here"
+    assert lines[-1] == "ACCEPTED, if the certificate holds that nobody can check here"
+    assert code == 4 and verdict.assumed
+    code, lines, before = said["none"]
+    assert (code, lines[-1], before.assumed, before.by_certificate) == (0, "ACCEPTED", False, 0)
+    assert lines[0].endswith("at delta = 0.2") and "ssumes" not in "".join(lines)
+    # every mixture of the baseline claims more than it is worth
+    mixtures = sum(plan["source"] == "mixture" for plan in records[1:-1])
+    assert verdict.by_certificate == mixtures > 0
+    assert verdict.certified == before.certified - mixtures > 0
+    code, lines, verdict = said["honest"]
+    assert code == 4 and not verdict.refusals and verdict.by_certificate > 0
+    assert lines[0].endswith("at delta = 0.21") and "at delta = 0.01, which" in lines[1]
 
 
 def test_every_field_has_a_row():
