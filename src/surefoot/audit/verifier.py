@@ -593,14 +593,12 @@ class Evidence:
         self.u: dict[tuple[int, int], dict[int, float]] = {}  # where searches ended (see Ball)
         self.balls: dict[tuple[int, int], Ball] = {}  # of the visits as they are now
 
-    def add(self, plan: Any, by_baseline: tuple[bool, bool]) -> None:
+    def add(self, plan: Any, before: "Played | None") -> None:
         """Add what is new: whole numbers, in ascending order.
 
-        `by_baseline`: did the plan before play every episode by the baseline? Can it have played
-        any by it?
+        `before`: what the plan before plays; None: there is none.
         """
-        # what new visits paid, at least and at most, in units of 2^-20
-        head, least, most = self.head, 0, 0
+        head = self.head
         shared = head.rows < head.H  # then no next state of the last step is counted
         require(
             plan.kind == "plan" and plan.number == self.plans, "kind or number: not the next plan"
@@ -613,6 +611,8 @@ class Evidence:
             require(
                 all(a[:-1] < b[:-1] for a, b in pairwise(changes)), "counts: not in ascending order"
             )
+        # what new visits paid, at least and at most, in units of 2^-20, and how many of them
+        earned = defaultdict[tuple[int, int], list[tuple[int, int, int]]](list)
         # how often pairs were played of which no next state is counted
         last = Counter[tuple[int, int]]()
         for row, pair, s_next, more in plan.visits:
@@ -623,7 +623,7 @@ class Evidence:
             self.visits[row, pair][s_next] += more
             self.balls.pop((row, pair), None)
             paid = head.paid(row, pair, [s_next])
-            least, most = least + more * min(paid), most + more * max(paid)
+            earned[row, pair].append((min(paid), max(paid), more))
             last[row, pair] -= more
         for row, pair, more in plan.played:
             require(more, "played: nothing")
@@ -635,15 +635,16 @@ class Evidence:
                 "played: not as often as next states were counted",
             )
             paid = head.paid(row, pair, head.support[row][pair]) if more else [0]
-            least, most = least + more * min(paid), most + more * max(paid)
+            earned[row, pair].append((min(paid), max(paid), more))
         for row, pair, more in plan.rewards:
             require(head.unknown[row][pair], "rewards: of what is known")
             require(pair // head.A != head.common_start, "rewards: of the common start")
             self.sums[row, pair] += more
-            least, most = least + more, most + more
         for row, pair, more in plan.between:
             self.between[row, pair] += more
         self.check_sums(plan)
+        for row, pair, more in plan.rewards:
+            earned[row, pair] = most_unequal(more, sum([n for *_, n in earned[row, pair]]))
         for s, more in plan.starts:
             require(s in head.first_states and more, "starts: no episode starts there")
             self.starts[s] += more
@@ -654,9 +655,9 @@ class Evidence:
         )
         require(played == new * head.H, "episodes: not of H visits each")
         require(visits == new * (head.H - shared), "episodes: not of as many next states")
-        if self.plans > 0:
+        if before:
             self.check_flow(plan, new)
-            self.check_played(plan, new, (least, most), by_baseline)
+            self.check_played(plan, earned, before)
         else:  # a warm ledger, and no other, begins with counts, which are of other episodes
             begun = bool(plan.episodes or plan.starts)
             require(
@@ -719,22 +720,42 @@ class Evidence:
         whole = episodes == sum([more for _, more in plan.starts])
         require(even and whole, "visits or starts: they do not flow from step to step")
 
-    def check_played(
-        self, plan: Any, episodes: int, earned: tuple[int, int], by_baseline: tuple[bool, bool]
-    ) -> None:
-        """New returns are of the episodes that the baseline played (EpsMix: some), and what was
-        earned by them.
+    def check_played(self, plan: Any, earned: Any, before: "Played") -> None:
+        """What was played since is what the plan before plays. New returns are of the episodes that
+        the baseline played, and they are what visits paid that the baseline can have made.
 
-        Of what all episodes earned, `earned` at least and at most, others took at most H in each.
+        Each of n such episodes has one visit at each step. What others never play, the baseline
+        played; what it never plays, others did. Of what both play it made as many visits as are
+        left: the sum of the returns is no less than if these paid least of all, and no more than if
+        they paid most.
         """
+        head = self.head
         n, x = (now - then for now, then in zip(plan.baseline_returns, self.returns, strict=True))
-        all_of_them, any_of_them = by_baseline
-        played = episodes * all_of_them <= n <= episodes * any_of_them
-        by_others = (episodes - n) * self.head.H * 2**20
-        require(played, "baseline_returns: of other episodes")
-        require(
-            earned[0] - by_others <= x <= earned[1], "baseline_returns: other sums than were earned"
-        )
+        least = most = 0
+        of_row = defaultdict[int, list[tuple[int, int]]](list)
+        for row, pair, more in plan.played:
+            of_row[row].append((pair, more))
+        for row in range(head.rows):
+            steps = range(row, head.H, head.rows)
+            left, either = n * len(steps), []
+            for pair, more in of_row[row]:
+                by_baseline, by_others = (
+                    any(policy[h][pair // head.A][pair % head.A] for h in steps)
+                    for policy in (before.baseline, before.others)
+                )
+                never = not by_baseline and not by_others
+                require(not never, "played: an action that the plan before never plays")
+                if by_baseline and by_others:
+                    either += earned[row, pair]
+                elif by_baseline:
+                    left -= more
+                    least += sum([low * times for low, _, times in earned[row, pair]])
+                    most += sum([high * times for _, high, times in earned[row, pair]])
+            enough = 0 <= left <= sum([times for *_, times in either])
+            require(enough, "baseline_returns: of other episodes")
+            least += first_of(sorted([(low, times) for low, _, times in either]), left)
+            most += first_of(sorted([(high, times) for _, high, times in either])[::-1], left)
+        require(least <= x <= most, "baseline_returns: other sums than were earned")
 
     def check_returns(self, plan: Any) -> None:
         """New returns lie in their range, and are spread over the nodes as their sum says: each may
@@ -810,6 +831,25 @@ class Evidence:
             span and m < 1 and portfolio_proves(m, n_k, self.head.log_share_of_returns)
         )
         return sign * value if sure else None
+
+
+def most_unequal(total: int, n: int) -> list[tuple[int, int, int]]:
+    """Return n rewards in 0..1 of this sum, in units of 2^-20: some of 1, one between, others of 0.
+
+    No others of this sum have k among them that pay less in all, or more, whatever k is.
+    """
+    ones, rest = divmod(total, 2**20)
+    between = int(rest > 0)
+    return [(2**20, 2**20, ones), (rest, rest, between), (0, 0, n - ones - between)]
+
+
+def first_of(amounts: list[tuple[int, int]], n: int) -> int:
+    """Return the sum of the first n of these amounts, each of which is there so many times."""
+    total = 0
+    for amount, times in amounts:
+        taken = min(times, n)
+        total, n = total + amount * taken, n - taken
+    return total
 
 
 # ---- 4. The bounds: radius, worst mean, coin (docs/certificates.md, Statement and Proof)
@@ -1243,6 +1283,11 @@ class PaperValues(KLValues):
 # ---- 6. A plan: what it plays, and what it claims (docs/ledger.md, Then, for each plan)
 
 
+# what a plan plays: by the baseline alone, in episodes whose returns count as the baseline's; and
+# in all others
+Played = namedtuple("Played", "baseline others")
+
+
 class Book:
     """A ledger as far as it was read: the first record, the evidence, facts about the plan
     before, and about all.
@@ -1252,10 +1297,8 @@ class Book:
         """Check the first record."""
         self.head = Head(first)
         self.evidence = Evidence(self.head)
-        # did the baseline play all episodes, or any?
-        self.by_baseline, self.was_frozen = (True, True), False
-        self.played: list[Any] = []  # what the plan before plays; EpsMix: two policies, by its coin
-        self.off_baseline, self.frozen_after = 0, None
+        self.played: Played | None = None  # by the plan before
+        self.was_frozen, self.off_baseline, self.frozen_after = False, 0, None
 
     def judge(self, plan: Any) -> str:
         """Return of what kind a plan is, after every claim in it was re-derived; "closed" for
@@ -1269,17 +1312,12 @@ class Book:
                 "counted",
             )
             return "closed"
-        self.evidence.add(plan, self.by_baseline)
-        self.check_actions(plan)
+        self.evidence.add(plan, self.played)
         plan.is_baseline = plan.h == self.head.H and plan.rho == 0
         explorer = self.head.policy(plan.explorer)
-        self.check_policy(plan, explorer)
+        self.played = self.check_policy(plan, explorer)
         self.check_choice(plan)
-        by_coin = self.head.is_EpsMix and plan.rho < 1
-        self.by_baseline, self.was_frozen = (
-            (plan.is_baseline, plan.is_baseline or by_coin),
-            plan.frozen,
-        )
+        self.was_frozen = plan.frozen
         self.off_baseline += not plan.is_baseline
         self.frozen_after = (
             plan.episodes if plan.frozen and self.frozen_after is None else self.frozen_after
@@ -1288,20 +1326,9 @@ class Book:
             "not_certified" if plan.safety == "NOT CERTIFIED" else self.check_claims(plan, explorer)
         )
 
-    def check_actions(self, plan: Any) -> None:
-        """What was played since the plan before is what that one plays: of other actions the
-        probability is 0.
-        """
-        head = self.head
-        for row, pair, _ in plan.played if plan.number > 0 else []:
-            s, a = divmod(pair, head.A)
-            steps = range(row, head.H, head.rows)
-            chances = [policy[h][s][a] for policy in self.played for h in steps]
-            require(any(chances), "played: an action that the plan before never plays")
-
-    def check_policy(self, plan: Any, explorer: Any) -> None:
+    def check_policy(self, plan: Any, explorer: Any) -> "Played":
         """The policy is the mixture to within 1e-15 in every entry: baseline, then rho of the
-        explorer, then explorer.
+        explorer, then explorer. Return what is played.
 
         EpsMix has none: its coin comes before the episode.
         """
@@ -1310,8 +1337,6 @@ class Book:
             "rho or policy: not as expected",
         )
         policy = [] if self.head.is_EpsMix else self.head.policy(plan.policy)
-        by_coin = [self.head.baseline] * (plan.rho < 1) + [explorer] * (plan.rho > 0)
-        self.played = by_coin if self.head.is_EpsMix else [policy]
         for h, (played, safe, bold) in enumerate(
             zip(policy, self.head.baseline, explorer, strict=False)
         ):
@@ -1321,6 +1346,12 @@ class Book:
             for x, b, e in zip(chain(*played), chain(*safe), chain(*bold), strict=True):
                 near = abs(Fraction(x) - (1 - rho) * Fraction(b) - rho * Fraction(e)) <= 1e-15
                 require(near, "policy: not the mixture")
+        if self.head.is_EpsMix:
+            by_coin = (self.head.baseline, plan.rho < 1), (explorer, plan.rho > 0)
+        else:
+            by_coin = (policy, plan.is_baseline), (policy, not plan.is_baseline)
+        nobody = [[[0.0] * self.head.A] * self.head.S] * self.head.H
+        return Played(*(played if any_of_them else nobody for played, any_of_them in by_coin))
 
     def check_choice(self, plan: Any) -> None:
         """h is the smallest with L(h) >= floor, and the baseline is played where there is none, or

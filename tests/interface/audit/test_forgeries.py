@@ -166,8 +166,19 @@ def many_states(path, listed=False):
     sf.simulate(world, agent, 3000, seed=1, ledger=path)
 
 
+def eps_coins(path):
+    """A ledger of EpsMix: the baseline takes the coin that pays 1 with probability 0.5, and the
+    explorer, once it is another policy, the one with 0.9.
+    """
+    world = sf.TabularMDP(np.ones((1, 1, 2, 1)), np.array([[[0.5, 0.9]]]), random_rewards=True)
+    problem = world.problem.forget(rewards=True)
+    agent = sf.EpsMix(problem, np.array([[[1.0, 0.0]]]), 0.4, delta=0.1, replan=0.2)
+    sf.simulate(world, agent, 3000, seed=1, ledger=path)
+
+
 # ledgers that are made here, by their names
 MADE = {
+    "eps coins": eps_coins,
     "coins": coins,
     "shop": shop,
     "shop unknown": lambda path: shop(path, rewards=True),
@@ -465,6 +476,28 @@ def worst_returns(records):
         record["baseline_returns"][1] = round(n * least)
         record["returns"] = [[0, (n - before) * 2**20]] if n > before else []
         before = n
+
+
+def labelled(more, earned):
+    """After the mixture with the most of the explorer's episodes, so many more are said to be the
+    baseline's, and to have paid so much more; and they are spread as that says.
+    """
+
+    def change(records):
+        plans = records[1:-1]
+        plan = max(
+            (now for then, now in itertools.pairwise(plans) if then["source"] == "mixture"),
+            key=lambda plan: sum(n for _, pair, n in plan["played"] if pair == 1),
+        )
+        for later in plans[plans.index(plan) :]:
+            later["baseline_returns"][0] += more
+            later["baseline_returns"][1] += earned * 2**20
+        weights = dict(plan["returns"])
+        weights[0] += (more - earned) * 2**20
+        weights[64] += earned * 2**20
+        plan["returns"] = [[place, weight] for place, weight in sorted(weights.items()) if weight]
+
+    return change
 
 
 def back_to_the_start(records):
@@ -1320,6 +1353,34 @@ FORGED = [
         *("plan.baseline_returns", "a losing episode left out", "eps returns"),
         everywhere(add(2, "baseline_returns", 0, -1), add(2, "returns", 0, 1, -(2**20))),
         "returns: found -",
+    ),
+    (
+        "plan.baseline_returns",
+        "of an episode in which the explorer's action was taken",
+        "eps coins",
+        labelled(1, 1),
+        "other episodes",
+    ),
+    (
+        "plan.baseline_returns",
+        "of one fewer than took the baseline's action",
+        "eps coins",
+        labelled(-1, 0),
+        "other episodes",
+    ),
+    (
+        "plan.baseline_returns",
+        "of as many, but a return of the explorer's",
+        "eps coins",
+        labelled(0, 1),
+        "earned",
+    ),
+    (
+        "plan.baseline_returns",
+        "of as many, but less than the baseline's action paid",
+        "eps coins",
+        labelled(0, -1),
+        "earned",
     ),
     (
         "plan.returns",
