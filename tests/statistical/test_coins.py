@@ -7,14 +7,21 @@ may fail with probability 0.05 (delta). A miss: the wrong rule puts more than 2,
 episodes below the floor; with another seed, too, it never puts none there. Of 3,000 tosses of a
 fair coin the share of heads is within 0.05 of 1/2 but with probability 1e-7; a coin that always
 falls the same way is 0.5 away.
+
+The verifiers refuse a coin that falls as it does with probability 1e-9, ever. Of 2,000 sequences of
+shares a capital reaches 1/alpha in 2,000 alpha at most, expected; it is asked for that and five
+standard deviations: a false alarm of a right rule has probability 1e-6. A miss of the wrong rule:
+the capital of a coin that falls twice as often as it should is not above 1e9 in 5,000 tickets.
 """
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.audit import guard_verifier, verifier
 from surefoot.bounds.certificate import fingerprint_of
 
 EPISODES = 3000
@@ -174,3 +181,60 @@ def test_no_generator_of_the_same_seed_draws_the_coins():
         assert len(coins) == 40
         for rng in users_generators(seed):
             assert coins.isdisjoint(rng.random(5000).tolist())
+
+
+ALPHAS = (0.1, 0.01, 1e-9)
+
+
+def shares_of(rng):
+    """How some plan shares out the coin: to up to four candidates, often very little."""
+    weights = rng.dirichlet(np.full(rng.integers(2, 6), 0.3))
+    shares = [int(w * guard_verifier.GRID) for w in weights]
+    shares[0] += guard_verifier.GRID - sum(shares)
+    return shares
+
+
+def most_won_by_shares(rng, odds=1.0):
+    """The largest capital of bets against the tickets of a guard, where candidates are drawn with
+    `odds` times the odds of their shares.
+    """
+    coin, most = guard_verifier.Coin(), 0.0
+    for _ in range(20):
+        shares = shares_of(rng)
+        chances = np.array(shares) * np.r_[1.0, np.full(len(shares) - 1, odds)]
+        drawn = rng.choice(len(shares), rng.integers(1, 500), p=chances / chances.sum())
+        coin.fell(drawn.tolist(), shares)
+        most = max(most, coin.log_capital())
+    return most
+
+
+def most_won_by_coins(rng, odds=1.0):
+    """The same of an agent: plans of EpsMix, of which each has a coin for every episode."""
+    evidence = verifier.Evidence(SimpleNamespace(is_EpsMix=True, rows=1, H=1))
+    most = 0.0
+    for _ in range(20):
+        n, rho = int(rng.integers(1, 500)), float(rng.beta(0.3, 0.3))
+        explored = rng.binomial(n, odds * rho / (1.0 - rho + odds * rho))
+        plan = SimpleNamespace(baseline_returns=[n - explored, 0])
+        before = SimpleNamespace(rho=rho)
+        try:
+            evidence.check_coin(plan, n, before)
+        except ValueError:
+            return np.inf
+        bets = np.array(evidence.log_bets)
+        most = max(most, float(np.logaddexp.reduce(bets)) - np.log(len(bets)))
+    return most
+
+
+@pytest.mark.parametrize("most_won", [most_won_by_shares, most_won_by_coins])
+def test_the_verifiers_believe_a_coin_that_falls_as_it_should(most_won):
+    """2,000 sequences of shares. The control: odds that are twice as high are not believed."""
+    rng = np.random.default_rng(0)
+    won = np.array([most_won(rng) for _ in range(2000)])
+    for alpha in ALPHAS:
+        allowed = 2000 * alpha + 5 * np.sqrt(2000 * alpha)
+        assert (won >= -np.log(alpha)).sum() <= (allowed if alpha > 1e-6 else 0)
+    assert (won >= np.log(10)).any()  # it does bet
+    doubled = np.array([most_won(rng, 2.0) for _ in range(50)])
+    assert (doubled >= verifier.IMPOSSIBLE).all()
+    assert verifier.IMPOSSIBLE == guard_verifier.IMPOSSIBLE == pytest.approx(-np.log(1e-9))

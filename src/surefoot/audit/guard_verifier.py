@@ -21,7 +21,7 @@ import json
 import math
 import sys
 from bisect import bisect_left, bisect_right
-from collections import namedtuple
+from collections import Counter, namedtuple
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise
@@ -48,6 +48,9 @@ UNSTAKED = (1 / 2, 1 / 8)
 # of the baseline's value, for one comparison: those that guards make need about 100 at most
 MOST_INTERVALS = 256
 MOST_CANDIDATES = 1000
+# stakes on how often a policy is drawn: by them the odds of its share are exp(tilt) times as high
+TILTS = [sign * 2.0**k for k in range(-10, 4) for sign in (1, -1)]
+IMPOSSIBLE = 9 * math.log(10)  # of a capital that a true coin reaches with probability 1e-9, ever
 FIELDS = {
     "guard": "kind digest format software low high floor max_loss below delta stages logged "
     "missing baseline",
@@ -182,6 +185,43 @@ class Head:
 # ---- 3. Tickets
 
 
+class Coin:
+    """How often policies were drawn, against their shares of the coin: the capital of bets.
+
+    A policy has the share q of a ticket. A bet with the tilt t multiplies its stake by exp(t) / z
+    if the policy is drawn, else by 1 / z, where z = 1 - q + q exp(t). If the coin falls as the
+    shares say, that is 1 on average, whatever q is. The stakes are fixed before the first ticket:
+    policy p has 1/((p+1)(p+2)) of all, and each tilt as much of it. So the capital of all bets is a
+    martingale that begins with 1, and ever reaches 1e9 with a probability of at most 1e-9 (Ville).
+    """
+
+    def __init__(self) -> None:
+        """Begin before the first ticket."""
+        self.logs: dict[int, list[float]] = {}  # of each policy, for each tilt
+
+    def fell(self, drawn: list[int], shares: list[int]) -> None:
+        """Take in the tickets of one plan, whose shares these are."""
+        times = Counter(drawn)
+        for p, share in enumerate(shares):
+            if drawn and 0 < share < GRID:
+                logs = self.logs.setdefault(p, [0.0] * len(TILTS))
+                for j, tilt in enumerate(TILTS):
+                    log_z = math.log1p(share / GRID * math.expm1(tilt))
+                    logs[j] += tilt * times[p] - log_z * len(drawn)
+
+    def log_capital(self) -> float:
+        """Return the logarithm of what the bets are worth. Those that were not made yet are left
+        out.
+        """
+        found = [
+            x - math.log((p + 1) * (p + 2) * len(TILTS))
+            for p, logs in self.logs.items()
+            for x in logs
+        ]
+        most = max(found, default=0.0)
+        return most + math.log(math.fsum(math.exp(x - most) for x in found) or 1.0)
+
+
 class Tickets:
     """Every ticket in dispatch order: whose it is, and its return."""
 
@@ -189,6 +229,7 @@ class Tickets:
         """Begin with what was logged of the baseline."""
         self.head = head
         self.policy: list[int] = []
+        self.coin = Coin()
         # the node below a return, what counts for the next; None: open
         self.code: list[tuple[int, int] | None] = []
         self.mine: list[list[int]] = [[]]  # the tickets of each policy
@@ -210,6 +251,9 @@ class Tickets:
             self.mine[p].append(len(self.policy))
             self.policy.append(p)
             self.code.append(None)
+        self.coin.fell(drawn, shares or [])
+        fell_so = self.coin.log_capital() < IMPOSSIBLE
+        require(fell_so, "policies were drawn that the shares do not draw")
         for p, at in record["withdrawn"]:
             require(
                 0 < whole(p) < len(self.mine) + len(record["admitted"]),

@@ -33,6 +33,10 @@ from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 TABLES, LISTS = 1, 2  # formats: rewards of all next states, or of the possible ones alone
+# stakes on how often a coin falls: by them its odds are exp(tilt) times as high
+TILTS = [sign * 2.0**k for k in range(-10, 4) for sign in (1, -1)]
+# of a capital that is reached with probability 1e-9, ever, if what is declared is true
+IMPOSSIBLE = 9 * math.log(10)
 # bytes of a record; a whole number; steps of the proof of a plan
 LONGEST, MOST, MOST_WORK = 2**26, 2**62, 10**9
 FEW = 64  # next states of a pair that are counted as steps: of more, most were never seen
@@ -590,6 +594,7 @@ class Evidence:
         self.returns = [0, 0]
         # how these returns are spread over the nodes, in units of 2^-20 episodes
         self.spread = [0] * len(NODES)
+        self.log_bets = [0.0] * len(TILTS)  # on how often the coins of mixtures fell
         self.u: dict[tuple[int, int], dict[int, float]] = {}  # where searches ended (see Ball)
         self.balls: dict[tuple[int, int], Ball] = {}  # of the visits as they are now
 
@@ -658,6 +663,7 @@ class Evidence:
         if before:
             self.check_flow(plan, new)
             self.check_played(plan, earned, before)
+            self.check_coin(plan, new, before)
         else:  # a warm ledger, and no other, begins with counts, which are of other episodes
             begun = bool(plan.episodes or plan.starts)
             require(
@@ -700,7 +706,7 @@ class Evidence:
         for s in states:
             n = self.starts[s]
             log_KT += math.lgamma(n + 0.5) - half - n * math.log(declared[s])
-        require(log_KT < 9 * math.log(10), "starts: others than their declared probabilities")
+        require(log_KT < IMPOSSIBLE, "starts: others than their declared probabilities")
 
     def check_flow(self, plan: Any, episodes: int) -> None:
         """What arrives in a state at one step is played there at the next, and each episode starts
@@ -756,6 +762,39 @@ class Evidence:
             least += first_of(sorted([(low, times) for low, _, times in either]), left)
             most += first_of(sorted([(high, times) for _, high, times in either])[::-1], left)
         require(least <= x <= most, "baseline_returns: other sums than were earned")
+
+    def check_coin(self, plan: Any, episodes: int, before: "Played") -> None:
+        """The coin of the plan before fell as its rho says: bets that it did not reach 1e9 with
+        probability 1e-9, ever.
+
+        The coin of EpsMix fell for the baseline in the episodes that were the baseline's. That of a
+        mixture is seen in the actions at its step: of each the baseline has the probability b, the
+        explorer e. A bet with the tilt t multiplies its stake by ((1-rho) b + rho exp(t) e) / z /
+        ((1-rho) b + rho e), with z = 1 - rho + rho exp(t): if the coin falls as rho says, by 1 on
+        average. Where steps share a row, nobody can see which step an action was taken at.
+        """
+        head, rho = self.head, before.rho
+        if not 0 < rho < 1 or not (head.is_EpsMix or head.rows == head.H):
+            return
+        if head.is_EpsMix:
+            n = plan.baseline_returns[0] - self.returns[0]
+            seen = [(n, 1.0, 0.0), (episodes - n, 0.0, 1.0)]
+        else:
+            h = before.h - 1
+            step = [(*divmod(pair, head.A), more) for row, pair, more in plan.played if row == h]
+            seen = [(m, head.baseline[h][s][a], before.explorer[h][s][a]) for s, a, m in step]
+        for j, tilt in enumerate(TILTS):
+            log_z = math.log1p(rho * math.expm1(tilt))
+            for times, b, e in seen:
+                safe, bold = (1 - rho) * b, rho * e
+                require(safe + bold > 0, "played: an action that the plan before never plays")
+                self.log_bets[j] += times * (
+                    math.log((safe + math.exp(tilt) * bold) / (safe + bold)) - log_z
+                )
+        most = max(self.log_bets)
+        mean = math.fsum(math.exp(x - most) for x in self.log_bets) / len(TILTS)
+        fell_so = most + math.log(mean) < IMPOSSIBLE
+        require(fell_so, "played: not by the coin that rho says")
 
     def check_returns(self, plan: Any) -> None:
         """New returns lie in their range, and are spread over the nodes as their sum says: each may
@@ -1283,9 +1322,9 @@ class PaperValues(KLValues):
 # ---- 6. A plan: what it plays, and what it claims (docs/ledger.md, Then, for each plan)
 
 
-# what a plan plays: by the baseline alone, in episodes whose returns count as the baseline's; and
-# in all others
-Played = namedtuple("Played", "baseline others")
+# what a plan plays: by the baseline alone, in episodes whose returns count as the baseline's; in
+# all others; and what it was made of
+Played = namedtuple("Played", "baseline others h rho explorer")
 
 
 class Book:
@@ -1351,7 +1390,8 @@ class Book:
         else:
             by_coin = (policy, plan.is_baseline), (policy, not plan.is_baseline)
         nobody = [[[0.0] * self.head.A] * self.head.S] * self.head.H
-        return Played(*(played if any_of_them else nobody for played, any_of_them in by_coin))
+        baseline, others = (played if any_of_them else nobody for played, any_of_them in by_coin)
+        return Played(baseline, others, plan.h, plan.rho, explorer)
 
     def check_choice(self, plan: Any) -> None:
         """h is the smallest with L(h) >= floor, and the baseline is played where there is none, or

@@ -14,6 +14,7 @@ import itertools
 import json
 import operator
 import tempfile
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
@@ -498,6 +499,48 @@ def labelled(more, earned):
         plan["returns"] = [[place, weight] for place, weight in sorted(weights.items()) if weight]
 
     return change
+
+
+def all_by_the_explorer(records):
+    """After a mixture of EpsMix: every coin of it fell for the explorer."""
+    plans = records[1:-1]
+    then, plan = next(
+        pair
+        for pair in itertools.pairwise(plans)
+        if pair[0]["source"] == "mixture" and float.fromhex(pair[0]["rho"]) < 0.1
+    )
+    n = plan["episodes"] - then["episodes"]
+    plan["visits"], plan["played"] = [[0, 1, 0, n]], [[0, 1, n]]
+    plan["rewards"] = [[0, 1, sum(x for *_, x in plan["rewards"])]]
+    plan["baseline_returns"], plan["returns"] = then["baseline_returns"], []
+
+
+def actions_by_the_explorer(records):
+    """After a mixture: at its step every action was the explorer's, whatever its probability."""
+    plans = records[1:-1]
+    then, plan = next(
+        (then, plan)
+        for then, plan in itertools.pairwise(plans)
+        if then["source"] == "mixture" and float.fromhex(then["rho"]) < 0.7
+    )
+    h, A = then["h"] - 1, records[0]["A"]
+    for field in ("visits", "played"):
+        moved = Counter()
+        for row, pair, *rest, more in plan[field]:
+            s = pair // A
+            chosen = s * A + then["explorer"][h][s]
+            moved[row, chosen if row == h else pair, *rest] += more
+        plan[field] = [[*place, more] for place, more in sorted(moved.items())]
+
+
+def drawn_by_luck(records):
+    """Wherever the candidate had a share that is not all of the coin, it was drawn."""
+    moved = 0
+    for then, now in itertools.pairwise(records[1:]):
+        if 0 < then["shares"][1] < 2**53:
+            moved += now["drawn"].count(0)
+            now["drawn"] = [1 if p == 0 else p for p in now["drawn"]]
+    assert moved > 20
 
 
 def back_to_the_start(records):
@@ -1438,6 +1481,20 @@ FORGED = [
         put(2, "returns", [[3, 2**20]]),
         "or none",
     ),
+    (
+        "plan.baseline_returns",
+        "none, as if the coin had always fallen for the explorer",
+        "eps coins",
+        all_by_the_explorer,
+        "not by the coin",
+    ),
+    (
+        "plan.played",
+        "the explorer's actions alone, where they are mixed",
+        "step",
+        actions_by_the_explorer,
+        "not by the coin",
+    ),
     ("plan.explorer", "an action more", "eps", put(MIXED, "explorer", 0, 0, 2), "probabilities"),
     (
         "plan.explorer",
@@ -1731,6 +1788,13 @@ FORGED = [
         "guard absolute",
         put(with_some("drawn"), "drawn", 0, 2),
         "no share",
+    ),
+    (
+        "guard plan.drawn",
+        "the candidate, whatever its share is",
+        "guard absolute",
+        drawn_by_luck,
+        "do not draw",
     ),
     (
         "guard plan.drawn",

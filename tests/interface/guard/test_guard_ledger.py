@@ -270,9 +270,11 @@ def test_a_trusted_plan_plays_no_candidate_that_is_not_proved(tmp_path, shares, 
     guard = sf.Guard(floor=0.5, low=0.0, high=1.0)
     state = guard.admit(guard.admit(guard.begin(logged=[1.0] * 200), "c"), "d")
     ledger = sf.GuardLedger(tmp_path / "g.ledger", guard)
-    ledger.write(guard.plan(state))
-    for _ in range(40):
-        state, ticket = guard.dispatch(state, 1)
+    plan = guard.plan(state)
+    assert round(10 * plan.share["c"]) == round(10 * plan.share["d"]) == 1  # of ten tickets
+    ledger.write(plan)
+    for k in range(400):
+        state, ticket = guard.dispatch(state, {0: 1, 1: 2}.get(k % 10, 0))
         state = guard.settle(state, ticket, 1.0)
     ledger.write(guard.plan(state))
 
@@ -300,9 +302,13 @@ def test_a_bound_that_leaves_out_open_tickets_is_refused(tmp_path):
     """What the settled tickets alone would prove: the others must count as the worst return."""
     guard = sf.Guard(floor=0.5, low=0.0, high=1.0)
     state = guard.admit(guard.begin(logged=[1.0] * 200), "c")
+    assert round(10 * guard.plan(state).share["c"]) == 1  # of ten tickets
     for k in range(60):
         state, ticket = guard.dispatch(state, 1)
         state = state if k % 4 == 0 else guard.settle(state, ticket, float(k % 3 > 0))
+        for _ in range(9):
+            state, ticket = guard.dispatch(state, 0)
+            state = guard.settle(state, ticket, 1.0)
     with sf.GuardLedger(tmp_path / "g.ledger", guard) as ledger:
         ledger.write(guard.plan(guard.admit(guard.begin(logged=[1.0] * 200), "c")))
         ledger.write(guard.plan(state))
