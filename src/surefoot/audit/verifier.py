@@ -497,11 +497,12 @@ class Head:
         said += "; the same dynamics at every step" if given.pooled else ""
         said += "; no next states but those listed" if given.support else ""
         said += "" if all(map(all, self.unknown)) else "; the rewards that are listed"
-        said += (
-            "; the probabilities of first states that are listed"
-            if given.start and len(self.first_states) > 1
-            else ""
-        )
+        if given.start is None:
+            said += "; first states that nobody knows"
+        elif len(self.first_states) > 1:
+            said += "; the probabilities of first states that are listed"
+        elif self.common_start is None:
+            said += f"; every episode starts in state {self.first_states[0]}"
         return said + ("; counts from before the first plan" if given.warm else "")
 
     def check_certificate(self) -> None:

@@ -1954,6 +1954,14 @@ ACCEPTED = [
         "of 3 steps",
     ),
     (
+        "ledger.start",
+        "the state in which all episodes started, though nobody knew it",
+        "step nostart",
+        put(0, "start", [hexed(x) for x in (1.0, 0.0, 0.0)]),
+        DECLARED,
+        "every episode starts in state 0",
+    ),
+    (
         "relative.max_loss",
         "more",
         "step relative",
@@ -2115,6 +2123,22 @@ def test_a_certificate_is_assumed_and_the_verdict_says_so(tmp_path, capsys):
     code, lines, verdict = said["honest"]
     assert code == 4 and not verdict.refusals and verdict.by_certificate > 0
     assert lines[0].endswith("at delta = 0.21") and "at delta = 0.01, which" in lines[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("step nostart", "first states that nobody knows"),
+        ("step", "every episode starts in state 0"),
+        ("step starts", "the probabilities of first states that are listed"),
+        ("shop", "after a common start"),
+    ],
+)
+def test_what_is_declared_of_the_start_is_said(name, said):
+    """One of the four, and no other."""
+    declared = verdict_of(name, honest(name)).promise.splitlines()[-1]
+    start = [part for part in declared.split("; ") if "start" in part or "first" in part]
+    assert len(start) == 1 and start[0].endswith(said)
 
 
 def test_every_field_has_a_row():
