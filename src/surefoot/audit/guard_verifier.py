@@ -68,6 +68,17 @@ def require(holds: Any, reason: str) -> None:
         raise ValueError(reason)
 
 
+def shown(text: str, most: int = 500) -> str:
+    """Return what a file says as a person may see it: one line, in which what cannot be printed is
+    written out, and not too long. A file must not write on a terminal what this program did not
+    find.
+    """
+    line = "".join(
+        x if x.isprintable() and x != "\\" else x.encode("unicode_escape").decode() for x in text
+    )
+    return line if len(line) <= most else line[: most - 3] + "..."
+
+
 # ---- 1. Records and digests
 
 
@@ -553,7 +564,8 @@ def summary(verdict: Any) -> str:
     """
     result = "ACCEPTED" if verdict.closed else "ACCEPTED so far"
     if verdict.refusals:
-        result = "REFUSED: record {}: {}".format(*verdict.refusals[0])
+        record, why = verdict.refusals[0]
+        result = f"REFUSED: record {record}: {shown(why)}"
     end = "closed" if verdict.closed else "open: still being written, or cut off"
     plans = (
         f"{verdict.plans} plans over {verdict.episodes} episodes: {verdict.certified} certified, "
@@ -565,7 +577,9 @@ def summary(verdict: Any) -> str:
             "the baseline"
         )
     if verdict.alarm:
-        plans += f"\nThe guard is frozen, and plays its baseline: {verdict.alarm}"
+        plans += "\nThe guard is frozen, and plays its baseline"
+        # of a file that is refused no word is passed on
+        plans += "" if verdict.refusals else f": {shown(verdict.alarm)}"
     return f"{verdict.promise}\n{plans}\n{end}, last digest {verdict.digest}\n{result}\n"
 
 
@@ -578,8 +592,9 @@ def main(argv: list[str]) -> int:
         with Path(argv[0]).open("rb") as stream:
             verdict = verify(iter(lambda: stream.readline(LONGEST + 1), b""))
     except OSError as reason:
+        place = shown(argv[0], 1000)
         sys.stderr.write(
-            f"{argv[0]} cannot be read: {reason.strerror}. Expected a ledger of plans.\n"
+            f"{place} cannot be read: {reason.strerror}. Expected a ledger of plans.\n"
         )
         return 2
     sys.stdout.write(summary(verdict))

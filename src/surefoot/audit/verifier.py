@@ -90,6 +90,17 @@ def require(holds: Any, reason: str) -> None:
         raise ValueError(reason)
 
 
+def shown(text: str, most: int = 500) -> str:
+    """Return what a file says as a person may see it: one line, in which what cannot be printed is
+    written out, and not too long. A file must not write on a terminal what this program did not
+    find.
+    """
+    line = "".join(
+        x if x.isprintable() and x != "\\" else x.encode("unicode_escape").decode() for x in text
+    )
+    return line if len(line) <= most else line[: most - 3] + "..."
+
+
 def at_least(value: Fraction) -> str:
     """Return a number that is promised from below: six digits, never rounded up."""
     return six_digits(value, decimal.ROUND_FLOOR)
@@ -1580,7 +1591,8 @@ def summary(verdict: Verdict) -> str:
     if verdict.assumed:
         result += ", if the certificate holds that nobody can check here"
     if verdict.refusals:
-        result = "REFUSED: record {}: {}".format(*verdict.refusals[0])
+        record, why = verdict.refusals[0]
+        result = f"REFUSED: record {record}: {shown(why)}"
     elif verdict.not_certified:
         result = "consistent, NOT CERTIFIED"
     end = "closed" if verdict.closed else "open: still being written, or cut off"
@@ -1614,8 +1626,9 @@ def main(argv: list[str]) -> int:
             verdict = verify(lines)
             lines.close()
     except OSError as reason:
+        place = shown(argv[0], 1000)
         sys.stderr.write(
-            f"{argv[0]} cannot be read: {reason.strerror}. Expected a ledger of plans.\n"
+            f"{place} cannot be read: {reason.strerror}. Expected a ledger of plans.\n"
         )
         return 2
     sys.stdout.write(summary(verdict))

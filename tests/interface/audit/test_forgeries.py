@@ -2141,6 +2141,48 @@ def test_what_is_declared_of_the_start_is_said(name, said):
     assert len(start) == 1 and start[0].endswith(said)
 
 
+SPOOF = "x\nclosed, last digest 00\nACCEPTED\n\x1b[8m\x1b[1000D\u202e"
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_an_alarm_writes_nothing_on_a_terminal_but_itself(refused):
+    """It is the only text of a file's own that is shown: in one line, and of a file that is refused
+    not at all. The control: as it is in the file, it would end the verdict with ACCEPTED.
+    """
+    records = copy.deepcopy(honest("guard absolute"))
+    plan, end = records[-2:]
+    nobody_else = [2**53, *[0] * (len(plan["shares"]) - 1)]
+    plan |= {"alarm": SPOOF, "safety": "trusted", "shares": nobody_else}
+    end |= {"alarm": SPOOF, "drawn": [], "settled": [[0, hexed(7.0)]] if refused else []}
+    verdict = verdict_of("guard absolute", records)
+    assert bool(verdict.refusals) == refused
+    told = guard_verifier.summary(verdict)
+    lines = told.split("\n")
+    assert all(line.isprintable() for line in lines) and not lines.pop()
+    assert lines[-1].startswith("REFUSED" if refused else "ACCEPTED")
+    assert sum(line.startswith("ACCEPTED") for line in lines) == (not refused)
+    assert ("ACCEPTED" in told) != refused
+    assert (r"x\nclosed, last digest 00\nACCEPTED\n\x1b[8m\x1b[1000D\u202e" in told) != refused
+    raw = verdict.alarm.split("\n")
+    assert "ACCEPTED" in raw and not all(line.isprintable() for line in raw)
+
+
+@pytest.mark.parametrize("which", [verifier, guard_verifier])
+def test_what_a_file_says_is_shown_as_one_short_line(which):
+    """Of a reason, too, that quotes the file. The control: what can be printed is as it was."""
+    for text in ("The return 1.25 is above 1 €", "größer"):
+        assert which.shown(text) == text
+    for code in (*range(0xA0), 0xAD, 0x2028, 0x2029, 0x202E, 0x200B, 0xD800, 0xFEFF, 0xE0001):
+        found = which.shown(f"a{chr(code)}b")
+        assert found.isprintable() and "\n" not in found
+        assert found == f"a{chr(code)}b" or "\\" in found
+    assert which.shown("\\n") != which.shown("\n")
+    assert len(which.shown("long" * 10_000)) == 500
+    line = b'{"digest":"","kind":"\\nACCEPTED\\n"}\n'
+    told = which.summary(which.verify([line]))
+    assert not any(line.startswith("ACCEPTED") for line in told.splitlines())
+
+
 def test_every_field_has_a_row():
     """Of all records of both verifiers, but for digests, which have tests of their own."""
     fields = {
