@@ -192,7 +192,7 @@ class CountingAgent(FrozenRecord, ABC):
         return (
             self.floor.text(units)
             if isinstance(self.floor, BaselineFloor)
-            else units.amount(float(self.floor))
+            else units.at_least(float(self.floor))
         )
 
     @property

@@ -153,11 +153,11 @@ def _scaled(grounds: SpliceGrounds) -> str:
 def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
     """Return why the floor is kept, or on what condition."""
     agent, relative = grounds.agent, isinstance(grounds.agent.floor, BaselineFloor)
-    level = _with_unit(grounds, f"{_user(grounds, grounds.floor):.6g}")
+    level = _user(grounds, grounds.floor)
     floor = (
-        f"{agent.floor_text}'s value (a floor of at most {level})"
+        f"{agent.floor_text}'s value (a floor of at most {_with_unit(grounds, at_most(level))})"
         if relative
-        else f"the floor of {level}"
+        else f"the floor of {_with_unit(grounds, at_least(level))}"
     )
     proved = _with_unit(grounds, _proved(grounds, grounds.lower))
     if plan.safety == "certified":
@@ -170,10 +170,10 @@ def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
             )
         if not relative and grounds.lower == grounds.floor:  # in six digits it might be below it
             worth = floor
+        likely = at_least(1 - agent.delta_in_all)
         return (
-            f"Certified: on an event of probability at least {1 - agent.delta_in_all:g} this "
-            f"is "
-            f"worth at least {worth}"
+            f"Certified: on an event of probability at least {likely} this is worth at least "
+            f"{worth}"
         )
     if not grounds.counts.claimed:
         return (
@@ -286,7 +286,7 @@ def _sooner(plan: Plan, grounds: SpliceGrounds) -> str:
 def _delta(grounds: SpliceGrounds) -> str:
     agent, problem = grounds.agent, grounds.agent.problem
     events = agent.bounds.events(problem, agent.pooled)
-    lines = [f"How delta = {agent.delta_in_all:g} is spent:"]
+    lines = [f"How delta = {at_most(agent.delta_in_all)} is spent:"]
     if agent.certificate is not None:
         lines.append(
             f"  {agent.certificate.delta:.4g} on the certificate that the baseline came with"

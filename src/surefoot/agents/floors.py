@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from surefoot.base.validation import freeze, require_number
+from surefoot.base.validation import at_least, freeze, require_number
 from surefoot.errors import InvalidSetting
 from surefoot.model.problem import Problem
 from surefoot.model.units import Units
@@ -45,7 +45,7 @@ class Relative:
         return str(self)
 
     def __str__(self) -> str:
-        return f"{100 * (1 - self.max_loss):g} % of the baseline"
+        return f"{at_least(100 * (1 - self.max_loss))} % of the baseline"
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Below:
 
     def text(self, units: Units) -> str:
         """Return the floor for people, with the name of its units."""
-        return f"{units.amount(self.amount)} below the baseline"
+        return f"{units.at_most(self.amount)} below the baseline"
 
     def __str__(self) -> str:
         return self.text(Units())

@@ -11,7 +11,14 @@ from surefoot import kernels
 from surefoot.agents.promise import PremiseStatus
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.coins import coin_generator
-from surefoot.base.validation import FrozenRecord, freeze, require_integer, require_number
+from surefoot.base.validation import (
+    FrozenRecord,
+    at_least,
+    at_most,
+    freeze,
+    require_integer,
+    require_number,
+)
 from surefoot.errors import InvalidSetting
 from surefoot.evidence.episode import BaselineLabel
 from surefoot.model.policy import EpisodicMixture
@@ -213,12 +220,12 @@ class Plan(FrozenRecord):
         return self.safety == "certified"
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{value:.6g}" for value in self.candidates)
+        values = ", ".join(at_least(float(value)) for value in self.candidates)
         frozen = ", frozen after an ALARM" if self.frozen else ""
         return (
             f"Plan({self.source}, {self.safety}{frozen}, h={self.h}, rho={self.rho:.6g}, "
-            f"lower={self.lower:.6g}, upper={self.upper:.6g}, candidates=[{values}]"
-            + (")" if self.cost is None else f", cost={self.cost:.6g})")
+            f"lower={at_least(self.lower)}, upper={at_most(self.upper)}, candidates=[{values}]"
+            + (")" if self.cost is None else f", cost={at_most(self.cost)})")
         )
 
 

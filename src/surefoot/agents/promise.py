@@ -5,6 +5,8 @@ place.
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from surefoot.base.validation import at_most
+
 Kind = Literal["certified", "not certified", "no floor", "another floor", "false premise", "stated"]
 Scope = Literal[
     "every episode's policy",
@@ -129,9 +131,9 @@ class Promise:
             where = "above the floor" if self.budget is None else "within the budget"
             value = "" if self.baseline_value is None else f" of {self.baseline_value:g}"
             word = f"{GIVEN_VALUE}{value}," if self.knows_baseline_value else "certified"
-            return (
-                f"{word} at delta = {self.delta:g} for {self._what()}; baseline {where}: {premise}"
-            )
+            assert self.delta is not None
+            delta = at_most(self.delta)
+            return f"{word} at delta = {delta} for {self._what()}; baseline {where}: {premise}"
         if self.kind == "not certified":
             return self.details or f"NOT CERTIFIED: {self.why_uncertified}"
         if self.kind == "no floor":
@@ -154,7 +156,7 @@ class Promise:
         return (
             str(self.scope)
             if self.budget is None
-            else f"the cost of {self.scope}, at most {self.budget:g}"
+            else f"the cost of {self.scope}, at most {at_most(self.budget)}"
         )
 
 

@@ -23,6 +23,7 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections import Counter, namedtuple
 from collections.abc import Iterable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -77,6 +78,29 @@ def shown(text: str, most: int = 500) -> str:
         x if x.isprintable() and x != "\\" else x.encode("unicode_escape").decode() for x in text
     )
     return line if len(line) <= most else line[: most - 3] + "..."
+
+
+def at_least(value: Fraction) -> str:
+    """Return a number that is promised from below: six digits, never rounded up."""
+    return six_digits(value, ROUND_FLOOR)
+
+
+def at_most(value: Fraction) -> str:
+    """Return a number that is promised from above: six digits, never rounded down."""
+    return six_digits(value, ROUND_CEILING)
+
+
+def six_digits(value: Fraction, rounding: str) -> str:
+    """Return six digits. The nearest float to 0.3 is a little below it, and still 0.3: 1e-12 of a
+    number is no difference.
+    """
+    if not value:
+        return "0"
+    given = Decimal(value.numerator) / Decimal(value.denominator)
+    slack = abs(given) * Decimal("1e-12")
+    near = given + slack if rounding == ROUND_FLOOR else given - slack
+    last_digit = Decimal(1).scaleb(near.adjusted() - 5)
+    return f"{float(near.quantize(last_digit, rounding=rounding)):.6g}"
 
 
 # ---- 1. Records and digests
@@ -177,12 +201,11 @@ class Head:
 
     def told(self) -> str:
         """Return what was declared, or logged before: nobody can check it here."""
-        floor = f"the floor is {float(self.floor):g}" if self.floor is not None else ""
-        floor = (
-            floor
-            or f"the floor is {float(self.keep):g} of the baseline's value less "
-            f"{float(self.amount):g}"
-        )
+        if self.floor is not None:
+            floor = f"the floor is {at_least(self.floor)}"
+        else:
+            kept, lost = at_least(self.keep), at_most(self.amount)
+            floor = f"the floor is {kept} of the baseline's value less {lost}"
         logged = (
             f"{sum(self.logged) // EPISODE} logged returns of the baseline, {self.missing} missing"
         )
@@ -537,11 +560,8 @@ def verify(lines: Iterable[bytes]) -> Any:
     promise, episodes = "no guard", 0
     if check.tickets is not None:
         head, episodes = check.tickets.head, len(check.tickets.policy)
-        promise = (
-            f"A guard: certified at delta = {head.delta:g} for every episode's "
-            f"coin-averaged "
-            "value\n"
-        )
+        promise = f"A guard: certified at delta = {at_most(Fraction(head.delta))} for every "
+        promise += "episode's coin-averaged value\n"
         promise += f"Declared: {head.told()}"
     plans = sum(check.found.values())
     return Verdict(

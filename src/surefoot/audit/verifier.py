@@ -470,16 +470,16 @@ class Head:
                 self.below > 0 and not (relative.max_loss or relative.offset),
                 "relative: an amount and a share",
             )
-            floor = f"{float(scale * self.below):.6g} below the baseline"
+            floor = f"{at_most(scale * self.below)} below the baseline"
         elif relative:
             near = 2**40 * abs(Fraction(relative.offset) - zero) <= zero
             require(
                 near and 0 < relative.max_loss < 1,
                 "relative: max_loss, or offset is not the user's zero",
             )
-            floor = f"{1 - relative.max_loss:g} of the baseline"
+            floor = f"{at_least(1 - Fraction(relative.max_loss))} of the baseline"
         else:
-            floor = f"{float(scale * (zero + Fraction(given.floor))):.6g}"
+            floor = at_least(scale * (zero + Fraction(given.floor)))
         earlier = given.certificate
         risk = Fraction(given.delta) + Fraction(earlier.delta if earlier else 0)
         agent = f"{given.agent}, {given.bounds.family}"
@@ -487,10 +487,11 @@ class Head:
             f"Claimed by {agent}: {floor} or more in expectation, at delta = {at_most(risk)}\n"
         )
         if earlier:
-            value = float(scale * (zero + Fraction(earlier.value)))
+            # what is assumed is not told as less
+            value, delta = scale * (zero + Fraction(earlier.value)), Fraction(earlier.delta)
             self.promise += (
-                f"Assumes a certificate of {value:.6g} at delta = {earlier.delta:g}, which nobody "
-                "can check here\n"
+                f"Assumes a certificate of {at_most(value)} at delta = {at_least(delta)}, which "
+                "nobody can check here\n"
             )
         self.promise += self.declared()
         return zero

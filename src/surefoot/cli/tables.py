@@ -209,7 +209,7 @@ def print_learnt(explanation: str, found: Mapping[str, Any]) -> None:
 
 def logged_text(found: Mapping[str, Any]) -> str:
     """Say what the returns of a log show about the policy that wrote it; `found` is the report."""
-    lower, sure = at_least(found["logged_certified"]), f"{1 - found['delta']:g}"
+    lower, sure = at_least(found["logged_certified"]), at_least(1 - found["delta"])
     text = (
         f"The logged policy had a mean return of {found['logged_mean_return']:.6g} per episode. "
         f"These returns alone certify that it is worth at least {lower} (with probability {sure}, "

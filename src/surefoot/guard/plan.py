@@ -47,7 +47,7 @@ class GuardPlan:
         if self.frozen:
             return f"GuardPlan({played}; frozen after an ALARM, no promise is made)"
         floor = self.guard.floor
-        kept = str(floor) if isinstance(floor, Relative | Below) else _amount(self, f"{floor:.6g}")
+        kept = str(floor) if isinstance(floor, Relative | Below) else _amount(self, at_least(floor))
         everyone = list(enumerate(self.state.policies))
         told = (
             [(p, each) for p, each in everyone[1:] if each.active]
@@ -255,7 +255,7 @@ def _floor(plan: GuardPlan) -> str:
     floor = plan.guard.floor
     if isinstance(floor, Relative | Below):
         return f"{floor}'s value"
-    return f"the floor of {_amount(plan, f'{floor:.6g}')}"
+    return f"the floor of {_amount(plan, at_least(floor))}"
 
 
 def _goal(plan: GuardPlan) -> str:
@@ -279,7 +279,7 @@ def _why(plan: GuardPlan) -> str:
         )
     if plan.certified:
         return (
-            f"Certified: on an event of probability at least {1 - plan.guard.delta:g} the "
+            f"Certified: on an event of probability at least {at_least(1 - plan.guard.delta)} the "
             f"coin-averaged value of every episode keeps {floor}."
         )
     if plan.rho == 0.0:
@@ -396,7 +396,7 @@ def _returns(plan: GuardPlan, policy: PolicyRecord) -> str:
 
 def _delta(plan: GuardPlan) -> str:
     guard = plan.guard
-    lines = [f"How delta = {guard.delta:g} is spent, for all episodes at once:"]
+    lines = [f"How delta = {at_most(guard.delta)} is spent, for all episodes at once:"]
     for p, policy in enumerate(plan.state.policies):
         of = f"the lower bound of {policy.name}"
         if guard.rule.relative:

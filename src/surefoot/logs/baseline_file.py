@@ -119,7 +119,7 @@ class Baseline(FrozenRecord):
         if self.certificate is None:
             return f"{learnt}. Nothing is certified about it."
         worth = f"{at_least(self.certificate.value)} {self.problem.units.name}".rstrip()
-        sure = f"{1 - self.certificate.delta:g}"
+        sure = at_least(1 - self.certificate.delta)
         return (
             f"{learnt}: certified to be worth at least {worth} per episode with probability {sure}."
         )

@@ -15,6 +15,8 @@ from surefoot.base.arrays import Floats
 from surefoot.base.ranges import DeclaredRange
 from surefoot.base.validation import (
     as_floats,
+    at_least,
+    at_most,
     freeze,
     read_only,
     require_finite,
@@ -130,6 +132,14 @@ class Units:
     def amount(self, value: float) -> str:
         """Return a value in the user's units as text, with the name of the units."""
         return f"{value:.6g} {self.name}".rstrip()
+
+    def at_least(self, value: float) -> str:
+        """Return a value that is promised from below, as text that is never above it."""
+        return f"{at_least(value)} {self.name}".rstrip()
+
+    def at_most(self, value: float) -> str:
+        """Return a value that is promised from above, as text that is never below it."""
+        return f"{at_most(value)} {self.name}".rstrip()
 
 
 class Rescaled(NamedTuple):

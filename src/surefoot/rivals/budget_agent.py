@@ -24,7 +24,7 @@ from surefoot.agents.returns import Returns
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.digest import digest
 from surefoot.base.text import how_many
-from surefoot.base.validation import REWARD_UNITS, freeze
+from surefoot.base.validation import REWARD_UNITS, at_least, at_most, freeze
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.evidence.counts import Counts
 from surefoot.evidence.fitting import require_no_alarm
@@ -116,7 +116,7 @@ class BudgetGrounds(NamedTuple):
         units, N_b, N = agent.problem.units, int(self.account[0]), int(self.account[1])
 
         def shown(value: float) -> str:
-            return f"{units.to_user(value):.6g}"
+            return at_least(units.to_user(value))
 
         proved = "proved" if proposal.certified else "computed with a scaled bonus, NOT CERTIFIED,"
         source = {
@@ -132,7 +132,7 @@ class BudgetGrounds(NamedTuple):
         who, may = ("explorer", "may play") if explores else ("baseline", "may not play yet")
         most = plan.max_episodes
         span = "" if most is None else f", for at most {how_many(most, 'episode')}"
-        delta = f"at delta = {agent.delta:g}"
+        delta = f"at delta = {at_most(agent.delta)}"
         safety = {
             "certified": f"Certified {delta}: this policy alone is worth at least {own}.",
             "certified in total": f"Certified in total, not by itself: {delta} the sum of all "
@@ -146,8 +146,8 @@ class BudgetGrounds(NamedTuple):
         return (
             f"Next: the {who} ({agent.name}){span}.\n"
             f"Its account: {N_b:,} episodes on the baseline, each worth at least {v_b} ({source}), "
-            f"and {N:,} of the explorer, {proved} to be worth {together:.6g} together: {saved:.6g} "
-            f"beyond the floor of {shown(agent.level)} per episode.\n"
+            f"and {N:,} of the explorer, {proved} to be worth {at_least(together)} together: "
+            f"{at_least(saved)} beyond the floor of {shown(agent.level)} per episode.\n"
             f"The explorer's policy is {proved} to be worth {lower}; with what was saved it "
             f"{may}.\n"
             f"{safety.get(plan.safety, f'{agent.promise}.')}\n"

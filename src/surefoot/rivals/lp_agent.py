@@ -17,7 +17,14 @@ from surefoot.agents.plan import UNCLAIMED, Plan, Safety, Source
 from surefoot.agents.promise import PremiseStatus, Promise
 from surefoot.agents.settings import AgentByName, AgentSettings
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.validation import freeze, require_delta, require_integer, require_number
+from surefoot.base.validation import (
+    at_least,
+    at_most,
+    freeze,
+    require_delta,
+    require_integer,
+    require_number,
+)
 from surefoot.bounds.boxes import Box, MaurerPontilBox
 from surefoot.bounds.lp import Occupancy, policy_from
 from surefoot.bounds.model import Model, margin, require_few
@@ -338,19 +345,23 @@ class LPGrounds(NamedTuple):
         agent, baseline = self.agent, self.found.source == "baseline"
         what = "the baseline" if baseline else "the policy of the linear program"
         if agent.cost is None:
+            assert isinstance(agent.floor, float)
             where, given = "above the floor", f"is worth, {agent.baseline_value:.6g}"
-            proved = f"returns at least {plan.lower:.6g}; the floor is {agent.floor:.6g}."
+            floor = at_least(agent.floor)
+            proved = f"returns at least {at_least(plan.lower)}; the floor is {floor}."
             mapping = f" Here they are 1 - r, and the floor is a budget of {agent.C:.6g}."
         else:
             where, given, mapping = "within the budget", f"costs, {agent.baseline_cost:.6g}", ""
-            proved = f"costs at most {plan.cost:.6g} in expectation; the budget is {agent.C:.6g}."
+            assert plan.cost is not None
+            cost, budget = at_most(plan.cost), at_most(agent.C)
+            proved = f"costs at most {cost} in expectation; the budget is {budget}."
         trusted = (
             f"data prove that it {proved} The rest is asserted by the user."
             if self.found.claimed
             else f"{UNCLAIMED}. If they are of this problem, it {proved}"
         )
         safety = {
-            "certified": f"Certified at delta = {agent.delta:g}: it {proved}",
+            "certified": f"Certified at delta = {at_most(agent.delta)}: it {proved}",
             "trusted": f"Trusted, not certified: {trusted}",
         }
         known = agent.premise

@@ -157,7 +157,7 @@ class Run(FrozenRecord):
         )
 
     def __repr__(self) -> str:
-        floor = None if self.floor is None else self.units.amount(self.floor)
+        floor = None if self.floor is None else self.units.at_least(self.floor)
         if self.budget is not None:
             floor = f"the budget of {self.budget:g}"
         violations = (

@@ -187,11 +187,13 @@ def test_a_plan_of_somebody_else_says_so():
     assert re.search(r"Plan\(baseline, trusted", plan.explain())
 
 
-def test_a_value_that_equals_the_floor_is_not_rounded_below_it():
-    """A mixture is worth its floor, 4.2318367: in six digits 4.23184, and rounded down 4.23183."""
+def test_a_value_that_equals_the_floor_is_said_to_be_the_floor():
+    """A mixture is worth its floor, 4.2318367: to six digits 4.23184, and never rounded up 4.23183.
+    Of the two nobody should see one for the value, and the other for the floor.
+    """
     world = sf.world("dosing")
     agent = sf.EpsMix(world.problem, world.baseline, 4.2318367, delta=0.1, pooled=True)
     plan = agent.plan(sf.simulate(world, agent, 300, seed=0).counts)
     assert plan.source == "mixture" and plan.certified and plan.lower == 4.2318367
-    assert "this is worth at least the floor of 4.23184" in plan.explain()
-    assert "4.23183," not in plan.explain()
+    assert "this is worth at least the floor of 4.23183. " in plan.explain()
+    assert "4.23184" not in plan.explain()

@@ -10,7 +10,7 @@ import numpy as np
 from surefoot import kernels
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import EPISODE, FINE, INTERVALS, NODES, PLACES
-from surefoot.base.validation import REWARD_UNITS, FrozenRecord, at_least, freeze
+from surefoot.base.validation import REWARD_UNITS, FrozenRecord, at_least, at_most, freeze
 from surefoot.bounds.alike import compared, require_alike
 from surefoot.bounds.binding import Binding
 from surefoot.bounds.certificate import Certificate
@@ -166,7 +166,7 @@ class Learnt(FrozenRecord):
         """Say what `explain` says, of what is known to be missing."""
         user = self.problem.units.to_user
         unit = f" {self.problem.units.name}".rstrip()
-        worth, sure = f"{at_least(self.lower)}{unit}", f"{1.0 - self.delta:g}"
+        worth, sure = f"{at_least(self.lower)}{unit}", at_least(1.0 - self.delta)
         learnt = f"{self.method} from {self.episodes:,} episodes"
         lines = [
             f"{learnt}: certified to be worth at least {worth} per episode with probability {sure}"
@@ -229,7 +229,7 @@ class Learnt(FrozenRecord):
         )
 
     def _against(self, floor: float, needed: float) -> list[str]:
-        shown, level = self.problem.units.amount(floor), self.problem.level(floor)
+        shown, level = self.problem.units.at_least(floor), self.problem.level(floor)
         if not self.certified:
             return [
                 f"The floor of {shown} is NOT certified: with a bonus scaled by hand nothing is."
@@ -251,10 +251,8 @@ class Learnt(FrozenRecord):
 
     def __repr__(self) -> str:
         word = "certified" if self.certified else "NOT CERTIFIED"
-        return (
-            f"Learnt({self.method}, lower={self.lower:.6g} ({word} at delta={self.delta:g}), "
-            f"{self.problem})"
-        )
+        lower, delta = at_least(self.lower), at_most(self.delta)
+        return f"Learnt({self.method}, lower={lower} ({word} at delta={delta}), {self.problem})"
 
 
 def logged_value(problem: Problem, counts: Counts) -> float:
