@@ -771,7 +771,8 @@ def test_few_data_leave_the_baseline_on_trust(kind, why):
         assert plan.lower < floor
         assert why in plan.explain()
         assert "Trusted, not certified" in plan.explain()
-        assert f"the floor is {floor:.6g}" in plan.explain()
+        rounded_down = math.floor(floor * 1e5) / 1e5  # 2.68323: a promise is never rounded up
+        assert f"the floor is {rounded_down:.6g}" in plan.explain()
     plan = agent.plan(sf.Counts(10**8 * world.P.astype(int)))  # control: plenty
     # made by hand, and of no episodes
     assert (plan.source, plan.safety) == ("optimistic", "trusted")
