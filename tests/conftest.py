@@ -76,7 +76,7 @@ def assert_same_run():
 
 
 @pytest.fixture(scope="session")
-def refuses():
+def assert_refused():
     """Refused, by this kind of error and in these words, is this call with what it is given."""
 
     def check(error, words, call, /, *given, **named):

@@ -95,9 +95,9 @@ def test_another_seed_is_another_run_and_the_same_one_is_the_same():
     assert "300 episodes" in repr(runs[0])
 
 
-def test_what_is_refused(refuses):
+def test_what_is_refused(assert_refused):
     guard = sf.Guard(floor=0.5, low=0.0, high=1.0)
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         "outside the guard's range",
         sf.simulate_guard,
@@ -107,7 +107,7 @@ def test_what_is_refused(refuses):
         10,
         0,
     )
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "admitted",
         sf.simulate_guard,
@@ -118,11 +118,11 @@ def test_what_is_refused(refuses):
         0,
         admitted={"a": 5},
     )
-    refuses(sf.InvalidModel, "probabilities", sf.Outcomes, [0.0, 1.0], [0.5, 0.6])
-    refuses(sf.InvalidModel, "expected as many", sf.Outcomes, [0.0, 1.0], [1.0])
-    refuses(sf.InvalidModel, "whole numbers", COIN, 0.5, delays=-1)
-    refuses(sf.InvalidModel, "one for each", COIN, 0.5, lost=[0.1, 0.1, 0.1])
-    refuses(sf.InvalidModel, "No Beta", sf.Outcomes.beta, 0.5, 0.6)
+    assert_refused(sf.InvalidModel, "probabilities", sf.Outcomes, [0.0, 1.0], [0.5, 0.6])
+    assert_refused(sf.InvalidModel, "expected as many", sf.Outcomes, [0.0, 1.0], [1.0])
+    assert_refused(sf.InvalidModel, "whole numbers", COIN, 0.5, delays=-1)
+    assert_refused(sf.InvalidModel, "one for each", COIN, 0.5, lost=[0.1, 0.1, 0.1])
+    assert_refused(sf.InvalidModel, "No Beta", sf.Outcomes.beta, 0.5, 0.6)
     with pytest.warns(sf.FloorAboveBaseline):
         sf.simulate_guard(guard, COIN(0.4), COIN(0.5), 10, 0)
     beta = sf.Outcomes.beta(0.7, 0.15)

@@ -320,12 +320,12 @@ def test_it_is_saved_now_and_then(tmp_path, monkeypatch):
 # ---- files
 
 
-def test_an_existing_file_is_not_overwritten(tmp_path, refuses):
+def test_an_existing_file_is_not_overwritten(tmp_path, assert_refused):
     env, _, agent = walk()
     path = tmp_path / "run.npz"
     sf.learn(env, agent, 3, seed=0, save=path)
     before = path.read_bytes()
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         r"exists. Continue it with resume=True.*nothing is overwritten",
         sf.learn,
@@ -336,7 +336,7 @@ def test_an_existing_file_is_not_overwritten(tmp_path, refuses):
         save=path,
     )
     assert path.read_bytes() == before
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "resume=True continues from a file",
         sf.learn,
@@ -364,7 +364,7 @@ def test_an_existing_file_is_not_overwritten(tmp_path, refuses):
     ],
     ids=str,
 )
-def test_a_file_of_another_run_is_refused(change, tmp_path, refuses):
+def test_a_file_of_another_run_is_refused(change, tmp_path, assert_refused):
     env, _, agent = trap(floor=0.6)
     path = tmp_path / "run.npz"
     settings = {"episodes": 30, "seed": 0, "floor": None}
@@ -373,7 +373,7 @@ def test_a_file_of_another_run_is_refused(change, tmp_path, refuses):
     other = change.pop("agent", {})
     if other:
         _, _, agent = trap(**{"floor": 0.6, **other})
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "belongs to another run",
         sf.learn,
@@ -412,12 +412,12 @@ def test_a_run_that_goes_on_has_the_curve_of_a_longer_one(tmp_path, monkeypatch,
     assert whole.regret == pytest.approx(fine.regret)
 
 
-def test_a_run_never_goes_back(tmp_path, refuses):
+def test_a_run_never_goes_back(tmp_path, assert_refused):
     env, _, agent = trap()
     path = tmp_path / "run.npz"
     sf.learn(env, agent, 30, seed=0, save=path)
     before = path.read_bytes()
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         r"holds 30 episodes, found episodes=29\..*resume with 30 or more",
         sf.learn,
@@ -432,7 +432,7 @@ def test_a_run_never_goes_back(tmp_path, refuses):
     assert sf.learn(env, agent, 31, seed=0, save=path, resume=True).episodes == 31  # control
 
 
-def test_the_ledger_of_another_run_is_refused(tmp_path, refuses):
+def test_the_ledger_of_another_run_is_refused(tmp_path, assert_refused):
     """The file remembers how far its ledger was, and which: nobody continues another one, or
     begins anew.
     """
@@ -444,7 +444,7 @@ def test_the_ledger_of_another_run_is_refused(tmp_path, refuses):
     sf.learn(env, agent, 30, seed=1, **other)
     before = other["ledger"].read_bytes()
     wrong = {"save": mine["save"], "ledger": other["ledger"]}
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "is not the ledger that this run wrote",
         sf.learn,
@@ -457,7 +457,7 @@ def test_the_ledger_of_another_run_is_refused(tmp_path, refuses):
     )
     assert other["ledger"].read_bytes() == before
     moved = mine["ledger"].rename(tmp_path / "moved.ledger")
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "plans were written to it",
         sf.learn,
@@ -473,13 +473,13 @@ def test_the_ledger_of_another_run_is_refused(tmp_path, refuses):
     assert run.episodes == 40 and not sf.check_ledger(moved).refusals
 
 
-def test_a_file_of_another_world_is_refused(tmp_path, refuses):
+def test_a_file_of_another_world_is_refused(tmp_path, assert_refused):
     """Same rewards, other dynamics: the counts would be a mixture of two worlds."""
     _, _, agent = walk()
     path = tmp_path / "run.npz"
     sf.learn(Walk(), agent, 3, seed=0, save=path)
     other = Walk(win=0.5, starts=(0.5, 0.5))
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "belongs to another run",
         sf.learn,
@@ -531,7 +531,7 @@ def more_episodes(totals):
         {"bin_h": lambda n: n[:1]},
     ],
 )
-def test_a_damaged_file_is_refused(change, tmp_path, refuses):
+def test_a_damaged_file_is_refused(change, tmp_path, assert_refused):
     env, _, agent = walk()
     path = tmp_path / "run.npz"
     with pytest.raises(PowerCut):
@@ -543,10 +543,12 @@ def test_a_damaged_file_is_refused(change, tmp_path, refuses):
     with pytest.raises(PowerCut):
         sf.learn(Trip(env, 5, power_cut), agent, 10, seed=0, save=path)
     rewritten(path, **change)
-    refuses(sf.InvalidFile, "damaged", sf.learn, env, agent, 10, seed=0, save=path, resume=True)
+    assert_refused(
+        sf.InvalidFile, "damaged", sf.learn, env, agent, 10, seed=0, save=path, resume=True
+    )
 
 
-def test_a_file_of_another_kind_is_refused(tmp_path, refuses):
+def test_a_file_of_another_kind_is_refused(tmp_path, assert_refused):
     env, _, agent = walk()
     path = tmp_path / "run.npz"
     run = sf.learn(env, agent, 5, seed=0, save=path)
@@ -557,7 +559,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path, refuses):
             sf.learn(env, agent, 5, seed=0, save=path, resume=True)
         assert path.read_bytes() == bad  # left for whoever may want to mend it
     run.counts.save(path)
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "holds counts, expected learning",
         sf.learn,
@@ -570,7 +572,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path, refuses):
     )
 
 
-def test_a_folder_that_does_not_exist_is_heard_of_at_once(tmp_path, refuses):
+def test_a_folder_that_does_not_exist_is_heard_of_at_once(tmp_path, assert_refused):
     env, _, agent = walk()
     played = []
 
@@ -578,7 +580,7 @@ def test_a_folder_that_does_not_exist_is_heard_of_at_once(tmp_path, refuses):
         played.append(answer)
         return answer
 
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         r"does not exist\. Create it first",
         sf.learn,
@@ -623,14 +625,14 @@ def replaced(i, value):
     ],
 )
 def test_what_goes_wrong_is_said_not_counted_and_marked(
-    name, happens, error, message, tmp_path, refuses
+    name, happens, error, message, tmp_path, assert_refused
 ):
     """The file holds the episodes before, and that one was refused: nobody goes on from it."""
     env, _, agent = EVERYWHERE[name]()
     path = tmp_path / "run.npz"
-    refuses(error, message, sf.learn, Trip(env, 6, happens), agent, 20, seed=5, save=path)
+    assert_refused(error, message, sf.learn, Trip(env, 6, happens), agent, 20, seed=5, save=path)
     assert saved_episodes(path, agent.problem.H) == 6
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         "selected by its outcome",
         sf.learn,
@@ -644,14 +646,14 @@ def test_what_goes_wrong_is_said_not_counted_and_marked(
     assert sf.learn(env, agent, 20, seed=5).counts.refused == 0  # control
 
 
-def test_a_wrong_start_is_said_not_counted_and_marked(tmp_path, refuses):
+def test_a_wrong_start_is_said_not_counted_and_marked(tmp_path, assert_refused):
     env = Walk(shown=False, starts=(1.0, 0.0))
     declared = {"rewards": [[0.0, 2.0], [0.0, 2.0]], "reward_range": (-1, 5)}
     problem = sf.from_gymnasium(env, horizon=4, start=1, **declared)
     agent = sf.BPIUCBVI.paper(problem)
     path = tmp_path / "run.npz"
     assert sf.learn(env, agent, 20, seed=0).episodes == 20  # control
-    refuses(
+    assert_refused(
         sf.InvalidEpisode,
         r"started in state 1, the problem says s1 = 0.*without `start`",
         sf.learn,
@@ -662,7 +664,7 @@ def test_a_wrong_start_is_said_not_counted_and_marked(tmp_path, refuses):
         save=path,
     )
     assert saved_episodes(path, 4) < 20
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         "selected by its outcome",
         sf.learn,
@@ -673,7 +675,7 @@ def test_a_wrong_start_is_said_not_counted_and_marked(tmp_path, refuses):
         save=path,
         resume=True,
     )
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         "showed 3, outside its own space",
         sf.from_gymnasium,
@@ -684,14 +686,14 @@ def test_a_wrong_start_is_said_not_counted_and_marked(tmp_path, refuses):
     )
 
 
-def test_a_time_limit_added_later_is_said_and_not_counted(tmp_path, refuses):
+def test_a_time_limit_added_later_is_said_and_not_counted(tmp_path, assert_refused):
     """The problem was made without the limit."""
     for name in sorted(EVERYWHERE):
         env, _, agent = EVERYWHERE[name]()
         path = tmp_path / f"{name}.npz"
         steps = agent.problem.H - (name in ("walk", "live"))
         limited = gymnasium.wrappers.TimeLimit(env, steps - 1)
-        refuses(
+        assert_refused(
             sf.SurefootError,
             rf"cuts episodes after {steps - 1} steps|was cut after",
             sf.learn,
@@ -707,7 +709,7 @@ def test_a_time_limit_added_later_is_said_and_not_counted(tmp_path, refuses):
         assert sf.learn(gymnasium.wrappers.TimeLimit(env, steps), agent, 20, seed=0).episodes == 20
 
 
-def test_a_plan_that_is_no_plan_is_said_and_not_counted(tmp_path, refuses):
+def test_a_plan_that_is_no_plan_is_said_and_not_counted(tmp_path, assert_refused):
     env, world, _ = walk()
 
     class Broken:
@@ -728,7 +730,7 @@ def test_a_plan_that_is_no_plan_is_said_and_not_counted(tmp_path, refuses):
     ):
         Broken.policy, Broken.h = policy, h
         path = tmp_path / f"{h}{len(policy)}{policy[0, 0, 0]}.npz"
-        refuses(error, message, sf.learn, env, Broken(), 20, seed=0, save=path)
+        assert_refused(error, message, sf.learn, env, Broken(), 20, seed=0, save=path)
         assert saved_episodes(path, 5) <= 4
     Broken.policy, Broken.h = sf.uniform(5, 4, 2), 5
     assert sf.learn(env, Broken(), 20, seed=0).episodes == 20  # control
@@ -737,10 +739,12 @@ def test_a_plan_that_is_no_plan_is_said_and_not_counted(tmp_path, refuses):
 @pytest.mark.parametrize(
     ("episodes", "seed"), [(0, 0), (-1, 0), (2.5, 0), (5, -1), (5, 1.5), (5, None)]
 )
-def test_wrong_numbers_are_refused(episodes, seed, refuses):
+def test_wrong_numbers_are_refused(episodes, seed, assert_refused):
     for build in (walk, live):
         env, _, agent = build()
-        refuses(sf.InvalidSetting, "expected an integer", sf.learn, env, agent, episodes, seed)
+        assert_refused(
+            sf.InvalidSetting, "expected an integer", sf.learn, env, agent, episodes, seed
+        )
 
 
 # ---- the shell for people who own the loop
@@ -784,32 +788,36 @@ def learner():
     return sf.Learner(agent, seed=0, absorbing_state=2)
 
 
-def test_the_shell_says_what_comes_next(learner, refuses):
-    refuses(sf.InvalidEpisode, r"No episode is under way. Call begin\(\) first", learner.act, 3)
-    refuses(
+def test_the_shell_says_what_comes_next(learner, assert_refused):
+    assert_refused(
+        sf.InvalidEpisode, r"No episode is under way. Call begin\(\) first", learner.act, 3
+    )
+    assert_refused(
         sf.InvalidEpisode,
         r"no action to observe the outcome of. Call act\(\) first",
         learner.observe,
         0,
     )
-    refuses(sf.InvalidEpisode, r"No episode is under way. Call begin\(\) first", learner.end)
+    assert_refused(sf.InvalidEpisode, r"No episode is under way. Call begin\(\) first", learner.end)
     plan = learner.begin()
     assert plan is learner.plan
     assert plan.source == "baseline"
-    refuses(sf.InvalidEpisode, r"An episode is under way. Call end\(\)", learner.begin)
-    refuses(
+    assert_refused(sf.InvalidEpisode, r"An episode is under way. Call end\(\)", learner.begin)
+    assert_refused(
         sf.InvalidEpisode,
         r"no action to observe the outcome of. Call act\(\) first",
         learner.observe,
         0,
     )
-    refuses(
+    assert_refused(
         sf.InvalidEpisode, "called in state 0, but the last state observed is 3", learner.act, 0
     )
     assert learner.act(3) in (0, 1)
-    refuses(sf.InvalidEpisode, r"outcome is missing. Call observe\(next_state\)", learner.act)
+    assert_refused(
+        sf.InvalidEpisode, r"outcome is missing. Call observe\(next_state\)", learner.act
+    )
     learner.observe(np.int64(1))
-    refuses(
+    assert_refused(
         sf.InvalidEpisode,
         r"1 of 5 steps. Complete it, or abandon\(\) it. Nothing was counted",
         learner.end,
@@ -818,7 +826,7 @@ def test_the_shell_says_what_comes_next(learner, refuses):
         learner.act(1)
         learner.observe(1)
     assert learner.step == 5
-    refuses(sf.InvalidEpisode, r"had its 5 steps. Call end\(\)", learner.act)
+    assert_refused(sf.InvalidEpisode, r"had its 5 steps. Call end\(\)", learner.act)
     assert learner.counts.n_sas.sum() == 0  # nothing is counted before the end
     episode = learner.end()
     assert episode.states.tolist() == [3, 1, 1, 1, 1, 1]
@@ -837,13 +845,13 @@ def test_the_shell_says_what_comes_next(learner, refuses):
         ({"next_state": 0, "truncated": True}, r"cut after 1 of 5 steps.*not a finished one"),
     ],
 )
-def test_a_wrong_answer_leaves_the_shell_as_it_was(learner, answer, message, refuses):
+def test_a_wrong_answer_leaves_the_shell_as_it_was(learner, answer, message, assert_refused):
     """The right answer can still be given; or the episode is played again, and nothing is
     counted.
     """
     learner.begin()
     learner.act(3)
-    refuses(sf.InvalidEpisode, message, learner.observe, **answer)
+    assert_refused(sf.InvalidEpisode, message, learner.observe, **answer)
     assert learner.step == 0
     learner.observe(0)
     assert learner.step == 1
@@ -875,7 +883,7 @@ def test_a_rewound_episode_is_as_if_it_had_never_begun(learner):
     assert any(actions != first for actions in second)  # control: other episodes draw other numbers
 
 
-def test_an_end_is_spent_at_rest(learner, refuses):
+def test_an_end_is_spent_at_rest(learner, assert_refused):
     learner.begin()
     learner.act(3)
     learner.observe(0)
@@ -883,21 +891,21 @@ def test_an_end_is_spent_at_rest(learner, refuses):
     assert not learner.over
     learner.observe(1, 5.0, terminated=True)
     assert learner.over
-    refuses(sf.InvalidEpisode, r"has ended this episode. Call end\(\)", learner.act)
+    assert_refused(sf.InvalidEpisode, r"has ended this episode. Call end\(\)", learner.act)
     episode = learner.end()
     assert episode.states.tolist() == [3, 0, 2, 2, 2, 2]
     assert learner.counts.played.sum() == 5
     assert not sf.Learner(learner.agent, 0).over
 
 
-def test_an_early_end_needs_an_absorbing_state(refuses):
+def test_an_early_end_needs_an_absorbing_state(assert_refused):
     _, _, agent = walk()
     # the mask says so
     assert sf.Learner(agent, seed=0).absorbing_state == agent.problem.absorbing_state == 2
     learner = sf.Learner(replace(agent, problem=agent.problem.forget(support=True)), seed=0)
     learner.begin()
     learner.act()
-    refuses(
+    assert_refused(
         sf.InvalidEpisode,
         r"ended after 1 of 5 steps, and this problem has no absorbing state",
         learner.observe,
@@ -913,9 +921,9 @@ def test_an_early_end_needs_an_absorbing_state(refuses):
 
 
 @pytest.mark.parametrize(("seed", "episodes"), [(-1, 0), (0.5, 0), (None, 0), (0, -1), (0, 1.5)])
-def test_the_shell_refuses_wrong_numbers(seed, episodes, refuses):
+def test_the_shell_refuses_wrong_numbers(seed, episodes, assert_refused):
     _, _, agent = walk()
-    refuses(
+    assert_refused(
         sf.InvalidSetting, "expected an integer >= 0", sf.Learner, agent, seed, episodes=episodes
     )
 
@@ -944,7 +952,7 @@ def test_the_coin_is_tossed_once_an_episode():
     assert 15 < sum(sides) < 45  # 30 expected; 4 standard deviations are 15.5
 
 
-def test_a_run_goes_on_with_the_share_it_began_with(tmp_path, refuses):
+def test_a_run_goes_on_with_the_share_it_began_with(tmp_path, assert_refused):
     """When it replans decides what is played next, also where it is an agent inside that does."""
     env, world, _ = walk()
     given = (world.problem, sf.embed_policy(world.problem, np.full((2, 2), 0.5)), 1.5)
@@ -956,7 +964,7 @@ def test_a_run_goes_on_with_the_share_it_began_with(tmp_path, refuses):
     path = tmp_path / "run.npz"
     run = sf.learn(env, built(0.1, 0.1), 20, 3, save=path, progress=False)
     for other in (built(0.1, None), built(None, 0.1)):
-        refuses(
+        assert_refused(
             sf.InvalidFile,
             "belongs to another run",
             sf.learn,
@@ -1003,7 +1011,7 @@ def test_one_process_at_a_time_goes_on_with_a_run(tmp_path, assert_same_run):
     )
 
 
-def test_a_run_never_cuts_the_ledger_of_another_one(tmp_path, refuses):
+def test_a_run_never_cuts_the_ledger_of_another_one(tmp_path, assert_refused):
     """A mistyped file, or a run without a ledger, given one that is there: refused, and not a
     byte is lost.
     """
@@ -1014,7 +1022,7 @@ def test_a_run_never_cuts_the_ledger_of_another_one(tmp_path, refuses):
     sf.learn(Walk(), agent, 3, seed=5, save=tmp_path / "other.npz")
     before = plans["ledger"].read_bytes()
     for name, seed in (("rum.npz", 4), ("other.npz", 5)):
-        refuses(
+        assert_refused(
             sf.InvalidFile,
             "exists",
             sf.learn,
@@ -1032,7 +1040,7 @@ def test_a_run_never_cuts_the_ledger_of_another_one(tmp_path, refuses):
     assert plans["ledger"].read_bytes() != before and sf.check_ledger(plans["ledger"]).closed
 
 
-def test_a_log_in_another_order_than_the_environments_is_refused(tmp_path, refuses):
+def test_a_log_in_another_order_than_the_environments_is_refused(tmp_path, assert_refused):
     """Labels of a log are numbered by the alphabet unless they are declared; the environment's
     numbers are its own.
     """
@@ -1066,7 +1074,7 @@ def test_a_log_in_another_order_than_the_environments_is_refused(tmp_path, refus
         if fits:  # the control
             assert sf.learn(Named(), agent, 2, seed=0).episodes == 2
         else:
-            refuses(
+            assert_refused(
                 sf.InvalidModel,
                 "numbers its states cold, warm; the environment",
                 sf.learn,

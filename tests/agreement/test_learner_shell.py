@@ -88,22 +88,22 @@ def test_counts_of_another_learner_may_be_anywhere_in_a_plan(case_of):
     np.testing.assert_array_equal(other.begin().candidates, agent.plan(learner.counts).candidates)
 
 
-def test_rewards_and_starts_are_asked_for(case_of, refuses):
+def test_rewards_and_starts_are_asked_for(case_of, assert_refused):
     """What a certificate needs is not guessed, and what was refused is not counted."""
     case = case_of("all-together", False)
     learner = sf.Learner(build(case), 0)
     learner.begin()
-    refuses(sf.InvalidEpisode, r"several states.*act\(state\)", learner.act)
-    refuses(sf.InvalidEpisode, r"first state is 7, expected one of 0..2", learner.act, 7)
+    assert_refused(sf.InvalidEpisode, r"several states.*act\(state\)", learner.act)
+    assert_refused(sf.InvalidEpisode, r"first state is 7, expected one of 0..2", learner.act, 7)
     learner.act(2)
-    refuses(
+    assert_refused(
         sf.InvalidEpisode,
         r"rewards are unknown: call observe\(next_state, reward\)",
         learner.observe,
         0,
     )
     for wrong in (1.5, -0.1, np.nan):
-        refuses(sf.InvalidEpisode, "declared range", learner.observe, 0, wrong)
+        assert_refused(sf.InvalidEpisode, "declared range", learner.observe, 0, wrong)
     learner.abandon()
     assert learner.counts == sf.Counts.zeros(case.problem)
 
@@ -138,7 +138,7 @@ def slots(explorer):
     return sf.StepMix(problem, baseline, -5.5, delta=0.5, pooled=True, **more)
 
 
-def test_learn_does_not_go_on_after_a_refusal(tmp_path, refuses):
+def test_learn_does_not_go_on_after_a_refusal(tmp_path, assert_refused):
     """An episode that was refused is missing, whatever comes out of it later: its file is marked,
     and so are counts that were given.
     """
@@ -146,7 +146,7 @@ def test_learn_does_not_go_on_after_a_refusal(tmp_path, refuses):
     path, warm = tmp_path / "refused.npz", sf.learn(Slots(), agent, 10, seed=3).counts
     refused = r"reward is 9, outside the declared range \(-2, 4\).*Nothing was"
     for given in ({"save": path}, {"counts": warm}):
-        refuses(
+        assert_refused(
             sf.InvalidEpisode,
             refused,
             sf.learn,
@@ -157,7 +157,7 @@ def test_learn_does_not_go_on_after_a_refusal(tmp_path, refuses):
             **given,
         )
     for given in ({"save": path, "resume": True}, {"counts": warm}):
-        refuses(
+        assert_refused(
             sf.InvalidCounts,
             "selected by its outcome",
             sf.learn,
@@ -169,7 +169,7 @@ def test_learn_does_not_go_on_after_a_refusal(tmp_path, refuses):
         )
 
 
-def test_warm_starts(case_of, assert_same_run, refuses):
+def test_warm_starts(case_of, assert_same_run, assert_refused):
     """learn and simulate go on from counts and leave them alone; the first plan is that of these
     counts.
     """
@@ -187,7 +187,7 @@ def test_warm_starts(case_of, assert_same_run, refuses):
     # they hold sums of rewards, now known
     counts = sf.simulate(hidden.world, build(hidden), 20, seed=0).counts
     told = sf.StepMix(hidden.world.problem, hidden.baseline, hidden.floor, replan=0.0)
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         r"summed by other rewards.*forget_returns",
         sf.simulate,
@@ -205,7 +205,7 @@ def test_warm_starts(case_of, assert_same_run, refuses):
             run(hidden.world, agent, 20, 1, counts=rest) for run in (sf.simulate, simulate_plainly)
         ]
         assert_same_run(*both)
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         "hold no sums of rewards",
         sf.simulate,
@@ -217,7 +217,7 @@ def test_warm_starts(case_of, assert_same_run, refuses):
     )
 
 
-def test_logs_are_for_kl(case_of, refuses):
+def test_logs_are_for_kl(case_of, assert_refused):
     """The paper's proof needs a baseline from before the data."""
     case = case_of("plain", False)
     rng = np.random.default_rng(0)
@@ -231,7 +231,7 @@ def test_logs_are_for_kl(case_of, refuses):
         lambda agent: sf.Learner(agent, 0, counts),
         lambda agent: agent.plan(counts.merge(sf.Counts.zeros(case.problem))),
     ):
-        refuses(
+        assert_refused(
             sf.InvalidCounts,
             r"logged episodes, which the paper's bounds do not cover.*sf.KL",
             use,
@@ -402,12 +402,12 @@ def test_what_was_checked_is_played(case_of):
         learner.begin()
 
 
-def test_a_learner_goes_on_with_the_share_it_began_with(tmp_path, refuses):
+def test_a_learner_goes_on_with_the_share_it_began_with(tmp_path, assert_refused):
     """When it replans decides what is played next."""
     world = sf.world("trap")
     settings = (world.problem, world.baseline, 0.2)
     sf.save_learner(sf.Learner(sf.EpsMix(*settings, replan=0.1), 1), tmp_path / "learner.npz")
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "belongs to another learner",
         sf.load_learner,

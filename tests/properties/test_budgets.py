@@ -276,12 +276,14 @@ def test_entries_are_added_rounded_down(played):
     assert Fraction(units, 2**20) <= sum(map(Fraction, others), Fraction(0))
 
 
-def test_an_episode_that_does_not_fit_enters_nothing(problem, refuses):
+def test_an_episode_that_does_not_fit_enters_nothing(problem, assert_refused):
     counts = sf.Counts.zeros(problem).add(episode(0.5))
     before = counts.copy()
-    refuses(sf.InvalidEpisode, "states", counts.add, sf.Episode([0, 7, 1], [0, 1], entry=0.5))
-    refuses(sf.InvalidEpisode, "s1", counts.add, sf.Episode([1, 1, 1], [0, 1], entry=0.5))
-    refuses(
+    assert_refused(
+        sf.InvalidEpisode, "states", counts.add, sf.Episode([0, 7, 1], [0, 1], entry=0.5)
+    )
+    assert_refused(sf.InvalidEpisode, "s1", counts.add, sf.Episode([1, 1, 1], [0, 1], entry=0.5))
+    assert_refused(
         sf.InvalidEpisode,
         "no rewards",
         counts.add,
@@ -296,12 +298,12 @@ def with_account(problem, account_of, account):
 
 
 @pytest.mark.parametrize("other", [[1, 0, 0], [0, 2, 7]])
-def test_accounts_of_different_baselines_are_not_merged(problem, other, refuses):
+def test_accounts_of_different_baselines_are_not_merged(problem, other, assert_refused):
     """An entry is of the rewards it was certified by, and the fingerprint says which: also where
     the baseline played no episode.
     """
     mine, its = with_account(problem, "mine", [3, 1, 5]), with_account(problem, "its", other)
-    refuses(sf.InvalidCounts, "accounts of two agents", mine.merge, its)
+    assert_refused(sf.InvalidCounts, "accounts of two agents", mine.merge, its)
     assert mine.merge(its.forget_returns()).account.tolist() == [3, 1, 5]
     assert mine.merge(with_account(problem, "its", [0, 0, 0])).account_of == "mine"
 
@@ -366,8 +368,8 @@ def test_a_log_enters_nothing(problem):
         (["a", "b", "c"], "account"),
     ],
 )
-def test_accounts_that_are_none(problem, account, says, refuses):
-    refuses(sf.InvalidCounts, says, with_account, problem, None, account)
+def test_accounts_that_are_none(problem, account, says, assert_refused):
+    assert_refused(sf.InvalidCounts, says, with_account, problem, None, account)
 
 
 def test_the_largest_entries_are_let_in(problem):
@@ -381,8 +383,8 @@ def test_the_largest_entries_are_let_in(problem):
 @pytest.mark.parametrize(
     "entry", [-1e-9, 2.0 + 1e-9, math.nan, math.inf, -math.inf, "0.5", True, [0.5], 1j]
 )
-def test_entries_that_are_none(entry, refuses):
-    refuses(sf.InvalidEpisode, "entry", episode, entry)
+def test_entries_that_are_none(entry, assert_refused):
+    assert_refused(sf.InvalidEpisode, "entry", episode, entry)
 
 
 @pytest.mark.parametrize("entry", [None, 0, 0.0, 2, 2.0, np.float64(0.3), np.int64(1)])
@@ -435,7 +437,7 @@ def changed(world):
     yield sf.ConservativeUCBVI(world.problem, pi_b, 0.6, episodes=1000, **settings)
 
 
-def test_the_account_of_another_agent_is_refused(refuses):
+def test_the_account_of_another_agent_is_refused(assert_refused):
     """Whoever asks: a run, a shell, or a plan. What was seen of the dynamics may be kept."""
     world = sf.world("trap")
     mine = budget(world)
@@ -449,7 +451,7 @@ def test_the_account_of_another_agent_is_refused(refuses):
             lambda c, o=other: o.starting_counts(c, 10),
             lambda c, o=other: sf.Learner(o, 0, c.copy()),
         ):
-            refuses(sf.InvalidCounts, "account of another agent", ask, counts)
+            assert_refused(sf.InvalidCounts, "account of another agent", ask, counts)
         kept = counts.forget_returns()
         assert other.starting_counts(kept, 10).account_of == other.account_fingerprint
         assert kept.episodes == 2
@@ -464,7 +466,7 @@ def test_the_account_of_another_agent_is_refused(refuses):
         assert same.starting_counts(counts, 10).account.tolist() == [1, 1, 2**19]
 
 
-def test_what_the_problem_says_is_part_of_the_mark(refuses):
+def test_what_the_problem_says_is_part_of_the_mark(assert_refused):
     """An account, or returns, of episodes that start elsewhere prove nothing here; nor what a
     mask helped to prove.
     """
@@ -475,13 +477,13 @@ def test_what_the_problem_says_is_part_of_the_mark(refuses):
     assert len({agent.account_fingerprint for agent in agents}) == 3
     assert agents[0].fingerprint != agents[1].fingerprint
     counts = sf.simulate(worlds[1], agents[1], 50, seed=0).counts
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         r"start: state 1 .* state 0 expected.*counts\.forget_start\(\)",
         agents[0].plan,
         counts,
     )
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         "account of another agent",
         agents[2].plan,
@@ -496,7 +498,7 @@ def test_what_the_problem_says_is_part_of_the_mark(refuses):
         assert run.min_value == pytest.approx(2.0)
 
 
-def test_two_accounts_of_one_agent_are_not_added(refuses):
+def test_two_accounts_of_one_agent_are_not_added(assert_refused):
     """Their entries are proved on two events, each of probability 1 - delta: together that is
     not 1 - delta.
     """
@@ -505,17 +507,17 @@ def test_two_accounts_of_one_agent_are_not_added(refuses):
     one, other = (sf.simulate(world, agent, 100, seed=seed).counts for seed in (0, 1))
     assert one.account[1] > 0
     assert other.account[1] > 0
-    refuses(sf.InvalidCounts, "accounts of two agents", one.merge, other)
+    assert_refused(sf.InvalidCounts, "accounts of two agents", one.merge, other)
     assert one.merge(other.forget_returns()).account.tolist() == one.account.tolist()
 
 
-def test_an_account_that_nobody_claimed_is_refused(refuses):
+def test_an_account_that_nobody_claimed_is_refused(assert_refused):
     """Until the user says whose it is."""
     world = sf.world("trap")
     agent = budget(world)
     counts = sf.Counts.zeros(world.problem).add(episode(0.5))
     for ask in (agent.plan, lambda some: sf.Learner(agent, 0, some)):
-        refuses(sf.InvalidCounts, r"or of nobody.*agent\.claim\(counts\)", ask, counts)
+        assert_refused(sf.InvalidCounts, r"or of nobody.*agent\.claim\(counts\)", ask, counts)
     agent.claim(counts)
     assert agent.plan(counts).grounds.account[1] == 1
 
@@ -567,7 +569,7 @@ def test_the_same_baseline_goes_on_with_it():
     assert first.counts.account.tolist() == [5, 0, 0]
 
 
-def test_entries_that_a_scaled_agent_made_are_not_taken_for_proved(refuses):
+def test_entries_that_a_scaled_agent_made_are_not_taken_for_proved(assert_refused):
     """Nearly no radius "certifies" what was seen, lucky or not. What such an agent entered is no
     proof for one with scale 1: a total that rests on it may not be called certified.
     """
@@ -578,6 +580,6 @@ def test_entries_that_a_scaled_agent_made_are_not_taken_for_proved(refuses):
     entries = run.counts.account[2] / REWARD_UNITS / run.counts.account[1]
     assert entries > 0.7  # more than V*, on average: they are false
     proved = sf.BudgetExploration(world.problem, world.baseline, 0.6)
-    refuses(sf.InvalidCounts, "account of another agent", proved.plan, run.counts)
+    assert_refused(sf.InvalidCounts, "account of another agent", proved.plan, run.counts)
     plan = proved.plan(run.counts.forget_returns())
     assert (plan.source, plan.safety) == ("baseline", "trusted")

@@ -88,7 +88,7 @@ def test_defaults_are_for_people(make):
     assert "NOT CERTIFIED" not in str(agent.promise)
 
 
-def test_agents_that_cannot_plan_for_so_many_states_refuse_them(refuses):
+def test_agents_that_cannot_plan_for_so_many_states_refuse_them(assert_refused):
     many = sf.Problem(np.full((20_000, 2), 0.5), H=2, stationary=True)
     few = (
         r"has a number for every next state of every pair: H x S x A x S = 2 x 20000 x 2 x "
@@ -98,12 +98,12 @@ def test_agents_that_cannot_plan_for_so_many_states_refuse_them(refuses):
         lambda: sf.UCBVI(many, episodes=100),
         lambda: sf.BPIUCBVIMenard(many),
     ):
-        refuses(sf.InvalidSetting, few, build)
+        assert_refused(sf.InvalidSetting, few, build)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, np.nan, np.inf, "0.1", True])
-def test_a_share_outside_of_0_to_1_is_refused(make, share, refuses):
-    refuses(
+def test_a_share_outside_of_0_to_1_is_refused(make, share, assert_refused):
+    assert_refused(
         sf.InvalidSetting,
         r"replan is .*expected a number from 0 to 1: the share of",
         make,
@@ -212,9 +212,9 @@ def test_a_scaled_bonus_is_never_certified(make, paper_world, counts_of):
         assert "NOT CERTIFIED" in repr(sf.simulate(paper_world, agent, 3, seed=0))
 
 
-def test_counts_of_another_problem_are_refused(make, refuses):
+def test_counts_of_another_problem_are_refused(make, assert_refused):
     other = sf.random_mdp(S=4, A=5, H=3, seed=0)
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         r"shape \(3, 4, 5, 4\), expected \(3, 5, 5, 5\)",
         make().plan,
@@ -287,12 +287,14 @@ def test_an_agent_with_a_plan_of_its_own_is_asked_for_it(paper_world):
     assert run.sources["optimistic"] == 20  # control: StepMix itself is optimistic at floor 0
 
 
-def test_a_subclass_of_the_bounds_is_never_certified(paper_world, refuses):
+def test_a_subclass_of_the_bounds_is_never_certified(paper_world, assert_refused):
     class Mine(sf.Bernstein):
         pass
 
     assert not Mine().certified
-    refuses(sf.InvalidSetting, "not a subclass", sf.BPIUCBVI, paper_world.problem, bounds=Mine())
+    assert_refused(
+        sf.InvalidSetting, "not a subclass", sf.BPIUCBVI, paper_world.problem, bounds=Mine()
+    )
 
 
 def test_another_floor_has_no_promise(paper_world):
@@ -332,7 +334,7 @@ def test_copies_are_as_frozen_as_the_original(make, paper_world, copied):
     assert world.P.strides[0] == 0  # still stored once
 
 
-def test_a_users_own_agent_runs_in_the_plain_loop(paper_world, refuses):
+def test_a_users_own_agent_runs_in_the_plain_loop(paper_world, assert_refused):
     """The protocol is all that is asked."""
 
     class Uniform:
@@ -347,7 +349,7 @@ def test_a_users_own_agent_runs_in_the_plain_loop(paper_world, refuses):
             )
 
     Uniform.h = 4
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         r"h = 4, expected a step in 0..3",
         sf.simulate,
@@ -410,7 +412,7 @@ def test_an_agent_built_by_name_is_the_one_built_by_hand(family, scale):
         assert described(built) == described(agent), name
 
 
-def test_one_registration_is_enough(monkeypatch, refuses):
+def test_one_registration_is_enough(monkeypatch, assert_refused):
     """An agent that is registered in AGENTS can be tried, and named in a study, with no other
     change.
     """
@@ -423,7 +425,7 @@ def test_one_registration_is_enough(monkeypatch, refuses):
         "scenarios": [{"id": "trap", "world": {"name": "trap"}}],
         "agents": [{"id": "mine", "agent": "mine", "bounds": "kl"}],
     }
-    refuses(sf.InvalidStudy, "mine", parse_study, study, "study")
+    assert_refused(sf.InvalidStudy, "mine", parse_study, study, "study")
     monkeypatch.setitem(sf.AGENTS, "mine", Mine)
     runs = try_agents(sf.world("trap"), ["mine"], None, 0.1, sf.KL(), False, 20, 0)
     assert [run.agent for run in runs] == ["Mine", "BPI-UCBVI (EpsMix form)"]

@@ -23,7 +23,7 @@ def spoil(array, index, value):
     return out
 
 
-def test_worlds(parts, refuses):
+def test_worlds(parts, assert_refused):
     P, r = parts
     refused = [
         (
@@ -62,16 +62,16 @@ def test_worlds(parts, refuses):
         (dict(P=np.zeros((0, 3, 2, 3)), r=r), r"at least one step"),
     ]
     for arguments, message in refused:
-        refuses(sf.InvalidModel, message, sf.TabularMDP, **arguments)
+        assert_refused(sf.InvalidModel, message, sf.TabularMDP, **arguments)
 
 
-def test_small_errors_of_rounding_are_accepted_and_larger_ones_are_not(parts, refuses):
+def test_small_errors_of_rounding_are_accepted_and_larger_ones_are_not(parts, assert_refused):
     P, r = parts
     sf.TabularMDP(P * (1 + 5e-10), r)
-    refuses(sf.InvalidModel, "sums to", sf.TabularMDP, P * (1 + 5e-9), r)
+    assert_refused(sf.InvalidModel, "sums to", sf.TabularMDP, P * (1 + 5e-9), r)
     sf.TabularMDP(P, np.ones_like(r))
     assert sf.TabularMDP(P, r, H=np.int64(2)).H == 2
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         "expected a reward",
         sf.TabularMDP,
@@ -80,7 +80,7 @@ def test_small_errors_of_rounding_are_accepted_and_larger_ones_are_not(parts, re
     )
 
 
-def test_policies(parts, refuses):
+def test_policies(parts, assert_refused):
     world = sf.TabularMDP(*parts)
     good = sf.uniform(2, 3, 2)
     refused = [
@@ -93,20 +93,20 @@ def test_policies(parts, refuses):
         (good.astype(str), r"dtype"),
     ]
     for policy, message in refused:
-        refuses(sf.InvalidPolicy, message, sf.policy_value, world, policy)
-        refuses(
+        assert_refused(sf.InvalidPolicy, message, sf.policy_value, world, policy)
+        assert_refused(
             sf.InvalidPolicy, r"baseline.*" + message, sf.StepMix.paper, world.problem, policy, 0.1
         )
-    refuses(sf.InvalidPolicy, "shapes", sf.step_mixture, good, sf.uniform(2, 3, 3), 0.5)
+    assert_refused(sf.InvalidPolicy, "shapes", sf.step_mixture, good, sf.uniform(2, 3, 3), 0.5)
     for rho in (-0.1, 1.1, math.nan):
-        refuses(sf.InvalidSetting, "rho", sf.step_mixture, good, good, rho)
-    refuses(sf.InvalidSetting, "h0 is 3", sf.splice, good, good, 3)
-    refuses(sf.InvalidSetting, "eta", sf.boltzmann, sf.solve(world).Q, -1.0)
-    refuses(sf.InvalidPolicy, r"Q has shape \(3,\)", sf.greedy, [1.0, 2.0, 3.0])
+        assert_refused(sf.InvalidSetting, "rho", sf.step_mixture, good, good, rho)
+    assert_refused(sf.InvalidSetting, "h0 is 3", sf.splice, good, good, 3)
+    assert_refused(sf.InvalidSetting, "eta", sf.boltzmann, sf.solve(world).Q, -1.0)
+    assert_refused(sf.InvalidPolicy, r"Q has shape \(3,\)", sf.greedy, [1.0, 2.0, 3.0])
 
 
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix, sf.StepNoMix])
-def test_floor_and_delta(parts, kind, refuses):
+def test_floor_and_delta(parts, kind, assert_refused):
     problem = sf.TabularMDP(*parts).problem
     baseline = sf.uniform(2, 3, 2)
     for floor, message in (
@@ -115,11 +115,11 @@ def test_floor_and_delta(parts, kind, refuses):
         (math.nan, "floor is nan"),
         ("2", "expected a number"),
     ):
-        refuses(sf.InvalidSetting, message, kind, problem, baseline, floor)
+        assert_refused(sf.InvalidSetting, message, kind, problem, baseline, floor)
     for floor in (0.0, 2.0, 1):
         assert kind(problem, baseline, floor).floor == floor
     for delta in (0.0, 1.0, -0.1, 1.1, math.nan, "0.1", None):
-        refuses(
+        assert_refused(
             sf.InvalidSetting,
             r"delta is .*strictly between 0 and 1",
             kind,
@@ -128,13 +128,13 @@ def test_floor_and_delta(parts, kind, refuses):
             0.5,
             delta=delta,
         )
-    refuses(sf.InvalidSetting, "bounds is", kind, problem, baseline, 0.5, bounds="bernstein")
-    refuses(sf.InvalidCounts, "stationary=True", kind, problem, baseline, 0.5, pooled=True)
+    assert_refused(sf.InvalidSetting, "bounds is", kind, problem, baseline, 0.5, bounds="bernstein")
+    assert_refused(sf.InvalidCounts, "stationary=True", kind, problem, baseline, 0.5, pooled=True)
     for scale in (-1.0, math.nan, math.inf):
-        refuses(sf.InvalidSetting, "scale is", sf.Bernstein, scale)
+        assert_refused(sf.InvalidSetting, "scale is", sf.Bernstein, scale)
 
 
-def test_counts(refuses):
+def test_counts(assert_refused):
     good = np.zeros((2, 3, 2, 3), dtype=int)
     refused = [
         (spoil(good, (1, 2, 0, 1), -1), r"n_sas\[1, 2, 0, 1\] is -1.*expected a count"),
@@ -147,8 +147,8 @@ def test_counts(refuses):
         (good.astype(str), "dtype"),
     ]
     for n_sas, message in refused:
-        refuses(sf.InvalidCounts, message, sf.Counts, n_sas)
-    refuses(
+        assert_refused(sf.InvalidCounts, message, sf.Counts, n_sas)
+    assert_refused(
         sf.InvalidCounts,
         "stationary=True",
         sf.Model,
@@ -156,7 +156,7 @@ def test_counts(refuses):
         sf.Counts(np.ones((2, 2, 2), dtype=int), H=3),
         0.1,
     )
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         "expected \\(3, 2, 2, 2\\)",
         sf.Model,
@@ -164,7 +164,7 @@ def test_counts(refuses):
         sf.Counts(good),
         0.1,
     )
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         "do not belong together",
         sf.Counts(good).merge,
@@ -172,7 +172,7 @@ def test_counts(refuses):
     )
 
 
-def test_episodes_leave_counts_unchanged_when_refused(refuses):
+def test_episodes_leave_counts_unchanged_when_refused(assert_refused):
     counts = sf.Counts(np.zeros((2, 3, 2, 3), dtype=int))
     before = counts.copy()
     refused = [
@@ -191,13 +191,13 @@ def test_episodes_leave_counts_unchanged_when_refused(refuses):
         (lambda: sf.Episode([0, 1, 2, 0], [0, 1, 0]), "3 steps, these counts have 2"),
     ]
     for build, message in refused:
-        refuses(sf.InvalidEpisode, message, counts.add, build())
+        assert_refused(sf.InvalidEpisode, message, counts.add, build())
         assert counts == before
     counts.add(sf.Episode([0, 1, 2], [0, 1]))
     assert counts.n_sas.sum() == 2
 
 
-def test_odd_types_are_refused_in_words(parts, refuses):
+def test_odd_types_are_refused_in_words(parts, assert_refused):
     """Each of these was once accepted silently, or ended in an error that was not ours."""
     P, r = parts
     world = sf.TabularMDP(P, r)
@@ -265,14 +265,14 @@ def test_odd_types_are_refused_in_words(parts, refuses):
         ),
     ]
     for attempt, error, message in refused:
-        refuses(error, message, attempt)
+        assert_refused(error, message, attempt)
     assert sf.Bernstein(np.float32(1)) == sf.Bernstein(1) == sf.Bernstein()
 
 
-def test_episodes_of_pooled_counts_have_the_right_length_too(refuses):
+def test_episodes_of_pooled_counts_have_the_right_length_too(assert_refused):
     problem = sf.random_mdp(3, 2, 4, seed=0, stationary=True).problem
     counts = sf.Counts.zeros(problem, pooled=True)
-    refuses(
+    assert_refused(
         sf.InvalidEpisode,
         "3 steps, these counts have 4",
         counts.add,
@@ -280,17 +280,17 @@ def test_episodes_of_pooled_counts_have_the_right_length_too(refuses):
     )
     assert counts.n_sas.sum() == 0
     one = sf.Counts.zeros(sf.random_mdp(3, 2, 1, seed=0).problem)
-    refuses(
+    assert_refused(
         sf.InvalidEpisode,
         "3 steps, these counts have 1",
         one.add,
         sf.Episode([0, 1, 2, 0], [0, 1, 0]),
     )
-    refuses(
+    assert_refused(
         sf.InvalidEpisode, r"states\[0\] is 1, expected s1 = 0", one.add, sf.Episode([1, 0], [0])
     )
-    refuses(sf.InvalidEpisode, r"Expected sf.Episode", one.add, ([0, 1], [0]))
-    refuses(
+    assert_refused(sf.InvalidEpisode, r"Expected sf.Episode", one.add, ([0, 1], [0]))
+    assert_refused(
         sf.InvalidEpisode,
         r"states\[0\] is 9223372036854775807",
         one.add,
@@ -307,15 +307,17 @@ def test_records_do_not_change_with_the_callers_arrays():
     assert episode.rewards[0] == 0.5
 
 
-def test_simulate(parts, refuses):
+def test_simulate(parts, assert_refused):
     world = sf.TabularMDP(*parts)
     agent = sf.BPIUCBVI.paper(world.problem)
     for episodes in (0, -1, 1.5, True):
-        refuses(sf.InvalidSetting, "episodes is", sf.simulate, world, agent, episodes, seed=0)
+        assert_refused(
+            sf.InvalidSetting, "episodes is", sf.simulate, world, agent, episodes, seed=0
+        )
     for seed in (-1, None, "a", 0.5):
-        refuses(sf.InvalidSetting, "seed is", sf.simulate, world, agent, 5, seed=seed)
-    refuses(sf.InvalidSetting, "floor is 7", sf.simulate, world, agent, 5, seed=0, floor=7.0)
-    refuses(
+        assert_refused(sf.InvalidSetting, "seed is", sf.simulate, world, agent, 5, seed=seed)
+    assert_refused(sf.InvalidSetting, "floor is 7", sf.simulate, world, agent, 5, seed=0, floor=7.0)
+    assert_refused(
         sf.InvalidModel,
         r"Build the agent from world.problem",
         sf.simulate,
@@ -324,7 +326,7 @@ def test_simulate(parts, refuses):
         5,
         seed=0,
     )
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         "other rewards",
         sf.simulate,
@@ -387,22 +389,22 @@ def test_messages_are_one_sentence_or_two_and_name_the_remedy(parts):
         (lambda: sf.world("river-swim", S=5000, H=10**9), sf.InvalidModel),
     ],
 )
-def test_what_would_not_fit_is_refused_before_memory_is_asked_for(make, error, refuses):
+def test_what_would_not_fit_is_refused_before_memory_is_asked_for(make, error, assert_refused):
     """10^9 numbers are 8 GB. (A problem of 100,000 states is small: only its counts are not.)"""
     tracemalloc.start()
-    refuses(error, "expected at most 1e", make)
+    assert_refused(error, "expected at most 1e", make)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 50e6
 
 
-def test_sums_that_overflow_a_machine_word_are_compared_as_they_are(refuses):
+def test_sums_that_overflow_a_machine_word_are_compared_as_they_are(assert_refused):
     """2^62 episodes earn up to 2^83 units: nothing is wrong with the first; the second earned
     more than it could.
     """
     held = sf.Counts(np.zeros((2, 1, 1, 1), int), baseline_returns=[2**62, 5])
     assert held.baseline_returns.tolist() == [2**62, 5]
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         "baseline_returns",
         sf.Counts,

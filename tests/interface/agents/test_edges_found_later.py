@@ -39,7 +39,7 @@ def log_of(path, states):
     return sf.count_log(path, reward_range=(0, 1), states="as logged")
 
 
-def test_counts_of_another_codebook_prove_nothing(tmp_path, refuses):
+def test_counts_of_another_codebook_prove_nothing(tmp_path, assert_refused):
     """The same sizes, other labels: a plan of it was certified."""
     one, other = log_of(tmp_path / "a.csv", "pq"), log_of(tmp_path / "b.csv", "bz")
     for use in (
@@ -47,7 +47,7 @@ def test_counts_of_another_codebook_prove_nothing(tmp_path, refuses):
         lambda: sf.StepMix(one.problem(), np.ones((2, 2, 1)), 0.1).plan(other.counts),
         lambda: sf.robust_vi(other.counts, one.problem().forget(start=True), 0.05),
     ):
-        refuses(sf.InvalidCounts, "coding: codebook", use)
+        assert_refused(sf.InvalidCounts, "coding: codebook", use)
     learnt = sf.robust_vi(one.counts, one.problem(), 0.05)  # control
     sf.Baseline.of(learnt, one.codebook).save(tmp_path / "baseline.npz")
     back = sf.load_baseline(tmp_path / "baseline.npz")
@@ -55,10 +55,10 @@ def test_counts_of_another_codebook_prove_nothing(tmp_path, refuses):
     assert sf.certify(back.policy, one.counts, back.problem, 0.05).lower == learnt.lower
 
 
-def test_unclaimed_counts_certify_nothing_offline(refuses):
+def test_unclaimed_counts_certify_nothing_offline(assert_refused):
     seen = sf.simulate(WORLD, sf.BPIUCBVI(WORLD.problem, pooled=True), 50, seed=0).counts
     by_hand = sf.Counts(seen.n_sas[0], H=4, played=seen.played[0], n_start=seen.n_start)
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         r"counts\.claimed_for\(problem\)",
         sf.certify,
@@ -71,7 +71,7 @@ def test_unclaimed_counts_certify_nothing_offline(refuses):
     assert sf.certify(BASELINE, by_hand.claimed_for(WORLD.problem), WORLD.problem, 0.05).certified
 
 
-def test_no_view_of_a_log_makes_it_another_log(refuses):
+def test_no_view_of_a_log_makes_it_another_log(assert_refused):
     known = sf.Problem(np.full((2, 2), 0.5), H=2, stationary=True)
     unknown = known.forget(rewards=True)
     episodes = [sf.Episode([0, i % 2, 1], [i % 2, 0], [0.5, 0.25 * (i % 3)]) for i in range(50)]
@@ -81,7 +81,7 @@ def test_no_view_of_a_log_makes_it_another_log(refuses):
         sf.Counts.from_log(unknown, episodes).forget_rewards(),
         sf.Counts.from_log(known, episodes).copy(),
     ):
-        refuses(
+        assert_refused(
             sf.InvalidCounts,
             r"in these counts already|exactly the same",
             (whole.pool() if view.pooled else whole).merge,
@@ -130,9 +130,9 @@ def test_a_floor_is_checked_also_without_assertions():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_units_of_another_horizon_are_refused(refuses):
+def test_units_of_another_horizon_are_refused(assert_refused):
     four = sf.Problem(PAID, H=4, units=EUROS)
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         "units are for 4 steps, but the problem has 5",
         sf.Problem,
@@ -209,7 +209,9 @@ def kinds_log(path, kinds, n):
     return sf.count_log(path, reward_range=(0, 1)), drawn
 
 
-def test_counts_without_first_visits_taken_off_do_not_meet_undeclared_states(tmp_path, refuses):
+def test_counts_without_first_visits_taken_off_do_not_meet_undeclared_states(
+    tmp_path, assert_refused
+):
     """From a log of 5,000 kinds they once certified 2.06 where at most 1 can be earned (20 of
     20).
     """
@@ -219,17 +221,17 @@ def test_counts_without_first_visits_taken_off_do_not_meet_undeclared_states(tmp
         sf.Episode.of(problem, [state("a"), state(f"k{kind}"), state("b")], [0, 0])
         for kind in drawn
     ]
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         "first visits of a log must be taken off",
         sf.Counts.from_log,
         problem,
         episodes,
     )
-    refuses(sf.InvalidEpisode, "nothing can be added", log.counts.add, episodes[0])
+    assert_refused(sf.InvalidEpisode, "nothing can be added", log.counts.add, episodes[0])
     by_hand = log.counts
     by_hand.origin = log.origin
-    refuses(sf.InvalidCounts, "are not taken off", sf.robust_vi, by_hand, problem, 0.05)
+    assert_refused(sf.InvalidCounts, "are not taken off", sf.robust_vi, by_hand, problem, 0.05)
     log.counts.save(tmp_path / "counts.npz")
     assert sf.robust_vi(sf.Counts.load(tmp_path / "counts.npz"), problem, 0.05).lower == 0.0
     # the same log, counted in a loop of one's own: 10 of 10 were false
@@ -237,14 +239,14 @@ def test_counts_without_first_visits_taken_off_do_not_meet_undeclared_states(tmp
     for episode in episodes:
         live.add(episode)
     for method in (sf.robust_vi, sf.clone, sf.spibb):
-        refuses(sf.InvalidCounts, "are not taken off", method, live, problem, 0.05)
+        assert_refused(sf.InvalidCounts, "are not taken off", method, live, problem, 0.05)
     agent = sf.StepMix(problem, np.ones((2, problem.S, 1)), 0.1)
     # live episodes came after this list of states: the ordinary ball is theirs
     assert agent.plan(live).lower <= 1.0
-    refuses(sf.InvalidCounts, "first_visits", live.merge, log.counts)
+    assert_refused(sf.InvalidCounts, "first_visits", live.merge, log.counts)
 
 
-def test_an_end_that_was_never_seen_pays_nothing_also_where_all_else_pays(tmp_path, refuses):
+def test_an_end_that_was_never_seen_pays_nothing_also_where_all_else_pays(tmp_path, assert_refused):
     """Every step pays 5 of 5..6; an end is not in the log. 25 was certified, 24.4 was true (31
     of 60).
     """
@@ -252,7 +254,7 @@ def test_an_end_that_was_never_seen_pays_nothing_also_where_all_else_pays(tmp_pa
         f"{i},{h},a,x,5,a" for i in range(20) for h in range(5)
     ]
     (tmp_path / "log.csv").write_text("\n".join(rows))
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         r"0 is below the range of 5\.\.6",
         sf.count_log(tmp_path / "log.csv", reward_range=(5, 6)).problem,
@@ -265,14 +267,14 @@ def test_an_end_that_was_never_seen_pays_nothing_also_where_all_else_pays(tmp_pa
     assert sf.robust_vi(sf.Counts.zeros(bare), bare, 0.05).lower == 0.0
 
 
-def test_first_states_of_a_known_start_are_no_sample_of_an_unknown_one(refuses):
+def test_first_states_of_a_known_start_are_no_sample_of_an_unknown_one(assert_refused):
     """2.84 was certified where 1.5 was true (20 of 20), by planning, merging and adding."""
     known = sf.Problem(np.array([[1.0], [0.5]]), s1=0, H=2)
     unknown, baseline = known.forget(start=True), np.ones((2, 2, 1))
     counts = sf.Counts.zeros(known)
     for _ in range(100):
         counts.add(sf.Episode([0, 0, 0], [0, 0]))
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         r"start: state 0 in these counts, unknown expected.*forget_start",
         sf.StepMix(unknown, baseline, 0.5).plan,
@@ -280,8 +282,10 @@ def test_first_states_of_a_known_start_are_no_sample_of_an_unknown_one(refuses):
     )
     seen = sf.Counts.zeros(unknown).add(sf.Episode([1, 1, 1], [0, 0]))
     for one, other in ((counts, seen), (seen, counts)):
-        refuses(sf.InvalidCounts, "start:", one.merge, other)
-    refuses(sf.InvalidEpisode, "start:", seen.copy().add, sf.Episode.of(known, [0, 0, 0], [0, 0]))
+        assert_refused(sf.InvalidCounts, "start:", one.merge, other)
+    assert_refused(
+        sf.InvalidEpisode, "start:", seen.copy().add, sf.Episode.of(known, [0, 0, 0], [0, 0])
+    )
     assert sf.StepMix(unknown, baseline, 0.5).plan(counts.forget_start()).lower < 1.5
     # control
     assert (
@@ -291,7 +295,7 @@ def test_first_states_of_a_known_start_are_no_sample_of_an_unknown_one(refuses):
 
 
 @pytest.mark.parametrize("reward", [float("nan"), np.float64("inf"), 99.0])
-def test_a_reward_that_is_no_number_marks_the_counts(reward, refuses):
+def test_a_reward_that_is_no_number_marks_the_counts(reward, assert_refused):
     learner = sf.Learner(
         sf.StepMix(WORLD.problem.forget(rewards=True), BASELINE, 5.0, pooled=True), seed=0
     )
@@ -300,7 +304,7 @@ def test_a_reward_that_is_no_number_marks_the_counts(reward, refuses):
     with pytest.raises(sf.InvalidEpisode):
         learner.observe(1, reward)
     learner.abandon()
-    refuses(sf.InvalidCounts, "dropped", learner.begin)
+    assert_refused(sf.InvalidCounts, "dropped", learner.begin)
 
 
 def market_log(path, seed, labels=("down", "new", "up"), actions=("hold", "buy")):
@@ -320,7 +324,7 @@ def market_log(path, seed, labels=("down", "new", "up"), actions=("hold", "buy")
     return sf.count_log(path, reward_range=(0, 1), states="as logged")
 
 
-def test_counts_of_labels_prove_nothing_for_a_problem_without(tmp_path, refuses):
+def test_counts_of_labels_prove_nothing_for_a_problem_without(tmp_path, assert_refused):
     """Actions in the user's own order, (hold, buy), not the codebook's: 42 of 50 plans were
     certified, and false.
     """
@@ -335,7 +339,7 @@ def test_counts_of_labels_prove_nothing_for_a_problem_without(tmp_path, refuses)
             lambda log=log: sf.vi_lcb(log.fold_counts, mine, 0.05),
             lambda log=log: sf.Learner(sf.StepMix(mine, hold, 0.6), 0, log.counts),
         ):
-            refuses(
+            assert_refused(
                 sf.InvalidCounts, r"numbers expected.*log\.problem.*with_coding\(log\.origin", use
             )
     live = sf.Counts.zeros(mine.forget(rewards=True)).add(sf.Episode([1, 2, 2], [0, 0], [0.0, 1.0]))
@@ -343,17 +347,17 @@ def test_counts_of_labels_prove_nothing_for_a_problem_without(tmp_path, refuses)
         lambda: live.merge(log.counts),
         lambda: sf.robust_vi(live, log.problem(), 0.05),
     ):
-        refuses(sf.InvalidCounts, "coding: ", refused)
+        assert_refused(sf.InvalidCounts, "coding: ", refused)
     ordered = pickle.loads(pickle.dumps(mine.with_coding(log.origin.coding)))  # controls
     assert ordered.coding == ordered.forget(start=True).coding == log.problem().coding
     assert 0.5 < sf.robust_vi(log.counts, ordered, 0.05).lower < 0.8
     plain = market_log(tmp_path / "numbers.csv", 0, labels=(0, 1, 2), actions=(0, 1))
     assert 0.5 < sf.robust_vi(plain.counts, mine, 0.05).lower < 0.8
     sparse = market_log(tmp_path / "sparse.csv", 0, labels=(10, 20, 30), actions=(0, 1))
-    refuses(sf.InvalidCounts, "coding: codebook", sf.robust_vi, sparse.counts, mine, 0.05)
+    assert_refused(sf.InvalidCounts, "coding: codebook", sf.robust_vi, sparse.counts, mine, 0.05)
 
 
-def test_counts_that_no_whole_episodes_can_have_certify_nothing_offline(refuses):
+def test_counts_that_no_whole_episodes_can_have_certify_nothing_offline(assert_refused):
     """5,000 visits of the first step, 50 of the others, all of them the good ones: 1.8 was
     certified, 0.6 is true.
     """
@@ -367,7 +371,9 @@ def test_counts_that_no_whole_episodes_can_have_certify_nothing_offline(refuses)
     by_step, pooled = sf.Counts(n_sas, problem=problem), sf.Counts(n_sas, problem=problem).pool()
     for counts in (by_step, pooled):
         for method in (sf.robust_vi, sf.clone, sf.spibb, lambda *given: sf.certify(policy, *given)):
-            refuses(sf.InvalidCounts, "not counts of whole episodes", method, counts, problem, 0.05)
+            assert_refused(
+                sf.InvalidCounts, "not counts of whole episodes", method, counts, problem, 0.05
+            )
     n_sas[1:, 1, 0, 1] = 5000  # controls
     assert sf.certify(policy, sf.Counts(n_sas, problem=problem), problem, 0.05).lower > 1.9
     assert sf.certify(policy, sf.Counts(n_sas, problem=problem).pool(), problem, 0.05).lower > 1.9
@@ -384,7 +390,7 @@ def shop_log(path, labels, share, seed):
     return sf.count_log(path, reward_range=(0, 1), states=labels)
 
 
-def test_the_certificate_of_one_shop_proves_nothing_in_another(tmp_path, refuses):
+def test_the_certificate_of_one_shop_proves_nothing_in_another(tmp_path, assert_refused):
     """The same sizes, other labels: 50 of 50 were certified, and false."""
     one, other = (
         shop_log(tmp_path / "a.csv", ["a", "b"], 0.9, 0),
@@ -393,7 +399,7 @@ def test_the_certificate_of_one_shop_proves_nothing_in_another(tmp_path, refuses
     learnt = sf.robust_vi(one.counts, one.problem(start="a"), 0.025)
     here, elsewhere = one.problem(start="a"), other.problem(start="p")
     for problem in (elsewhere, sf.Problem(np.zeros((2, 1)), H=1, unknown=True)):
-        refuses(
+        assert_refused(
             sf.InvalidSetting,
             r"for other labels \(codebook.*learnt\.problem",
             sf.StepMix,
@@ -414,7 +420,7 @@ def test_the_certificate_of_one_shop_proves_nothing_in_another(tmp_path, refuses
     assert sf.load_baseline(tmp_path / "baseline.npz").certificate == known
 
 
-def test_a_bare_episode_whose_rewards_look_rescaled_is_refused(refuses):
+def test_a_bare_episode_whose_rewards_look_rescaled_is_refused(assert_refused):
     """Somebody rescaled them by hand to 0..1: -10 EUR were certified, and -40 were true (50 of
     50).
     """
@@ -428,7 +434,9 @@ def test_a_bare_episode_whose_rewards_look_rescaled_is_refused(refuses):
         sf.Episode([0, 0, 0], [0, 0], [0.0, 1.0]),
     ):
         for use in (counts.add, lambda episode: sf.Counts.from_log(problem, [episode])):
-            refuses(sf.InvalidEpisode, r"sf\.Episode\.of\(problem.*units\.step_to_user", use, bare)
+            assert_refused(
+                sf.InvalidEpisode, r"sf\.Episode\.of\(problem.*units\.step_to_user", use, bare
+            )
     assert (counts.episodes, counts.refused) == (0, 2)
     counts = sf.Counts.zeros(problem)
     for x in paid:  # controls
@@ -444,12 +452,12 @@ def test_a_bare_episode_whose_rewards_look_rescaled_is_refused(refuses):
     sf.Counts.zeros(ten).add(sf.Episode([0, 0], [0], [0.0]))  # 0 is 0 in both
 
 
-def test_a_table_within_a_range_within_0_1_is_read_as_it_is(refuses):
+def test_a_table_within_a_range_within_0_1_is_read_as_it_is(assert_refused):
     assert sf.Problem([[0.2, 0.4]], H=2, units=sf.Units(0.0, 0.5)).r_rescaled[0].tolist() == [
         [0.4, 0.8]
     ]
     # control
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         r"lies in 0\.\.1, but the units are 0\.\.2",
         sf.Problem,
@@ -467,7 +475,9 @@ MASK = np.array([[[True, True, False]], [[True, True, False]], [[True, True, Tru
 @pytest.mark.parametrize(
     "outcome", [(3,), (2,), (-1,), (1, 0.0, False, True), (1, 0.0, True), (1, -100.0), (1, np.nan)]
 )
-def test_an_episode_that_is_dropped_because_of_a_refused_outcome_marks_the_counts(outcome, refuses):
+def test_an_episode_that_is_dropped_because_of_a_refused_outcome_marks_the_counts(
+    outcome, assert_refused
+):
     """States outside the list or the mask, cuts, ends: 0.8 was certified where 0.7 is true (50
     of 50 each).
     """
@@ -486,28 +496,28 @@ def test_an_episode_that_is_dropped_because_of_a_refused_outcome_marks_the_count
             learner.observe(*outcome)
     learner.abandon()
     for use in (learner.begin, lambda: agent.plan(learner.counts)):
-        refuses(
+        assert_refused(
             sf.InvalidCounts,
             r"1 episode.*a state or an end was refused.*selected by its outcome",
             use,
         )
 
 
-def test_an_impossible_first_state_marks_the_counts(refuses):
+def test_an_impossible_first_state_marks_the_counts(assert_refused):
     agent = sf.StepMix(sf.Problem(PAYS_LATE, start=[0.5, 0.5, 0.0]), np.ones((2, 3, 1)), 0.5)
     learner = sf.Learner(agent, seed=0)
     for first in (2, 7):
         learner.begin()
-        refuses(sf.InvalidEpisode, f"The first state is {first}", learner.act, first)
+        assert_refused(sf.InvalidEpisode, f"The first state is {first}", learner.act, first)
         learner.rewind()  # the control: it will be played again
         assert learner.counts.refused == 0
     learner.begin()
-    refuses(sf.InvalidEpisode, "impossible", learner.act, 2)
+    assert_refused(sf.InvalidEpisode, "impossible", learner.act, 2)
     learner.abandon()
-    refuses(sf.InvalidCounts, "selected by its outcome", learner.begin)
+    assert_refused(sf.InvalidCounts, "selected by its outcome", learner.begin)
 
 
-def test_a_reward_that_is_clipped_after_its_refusal_marks_the_counts(refuses):
+def test_a_reward_that_is_clipped_after_its_refusal_marks_the_counts(assert_refused):
     """One in ten pays -100 in a declared range of -1..10: 3 was certified where -5.5 is true (50
     of 50).
     """
@@ -519,11 +529,11 @@ def test_a_reward_that_is_clipped_after_its_refusal_marks_the_counts(refuses):
     learner = sf.Learner(agent, seed=0)
     learner.begin()
     learner.act(0)
-    refuses(sf.InvalidEpisode, "outside the declared range", learner.observe, 0, -100.0)
+    assert_refused(sf.InvalidEpisode, "outside the declared range", learner.observe, 0, -100.0)
     learner.observe(0, -1.0)
     learner.end()
     learner.rewind()  # nothing is under way
-    refuses(sf.InvalidCounts, "a refused reward was replaced by another", learner.begin)
+    assert_refused(sf.InvalidCounts, "a refused reward was replaced by another", learner.begin)
 
 
 def test_two_threads_do_not_begin_the_same_episode():
@@ -566,13 +576,13 @@ def test_two_threads_do_not_begin_the_same_episode():
     assert seen.count([1.0, 0.0, 0.0]) == learner.counts.episodes >= 20
 
 
-def test_an_absorbing_state_is_no_ordinary_one(refuses):
+def test_an_absorbing_state_is_no_ordinary_one(assert_refused):
     """A process that ends early, kept in a state that pays 1: 1.4 was certified, and false (10
     of 10).
     """
     paid, ones = np.array([[0.0], [1.0], [0.0]]), np.ones((4, 3, 1))
     agent = sf.StepMix(sf.Problem(paid, H=4), ones, 1.4)
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         r"absorbing_state is 1, which pays 1 a step.*a state of its own",
         sf.Learner,
@@ -581,7 +591,7 @@ def test_an_absorbing_state_is_no_ordinary_one(refuses):
         absorbing_state=1,
     )
     mask = np.ones((3, 1, 3), dtype=bool)
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         r"absorbing_state is 2.*by the problem's `support`.*can be left",
         sf.Learner,
@@ -592,7 +602,7 @@ def test_an_absorbing_state_is_no_ordinary_one(refuses):
     learner = sf.Learner(agent, 0, absorbing_state=2)
     learner.begin()
     learner.act(0)
-    refuses(sf.InvalidEpisode, "came to state 2 without an end", learner.observe, 2)
+    assert_refused(sf.InvalidEpisode, "came to state 2 without an end", learner.observe, 2)
     learner.observe(1, terminated=True)  # controls
     assert learner.end().states.tolist() == [0, 2, 2, 2, 2]
     mask[2] = [[False, False, True]]
@@ -610,7 +620,7 @@ def coin_episode(problem, rng):
     return sf.Episode.of(problem, [0, 0], [0], [float(rng.integers(2))])
 
 
-def test_copies_that_share_episodes_are_not_merged(tmp_path, refuses):
+def test_copies_that_share_episodes_are_not_merged(tmp_path, assert_refused):
     """Workers that go on from the shared counts: 5,207 episodes were counted of 287 (31 of 200
     certified falsely).
     """
@@ -626,22 +636,22 @@ def test_copies_that_share_episodes_are_not_merged(tmp_path, refuses):
         for _ in range(n + 1):
             worker.add(coin_episode(problem, rng))
     for one, other in ((0, 1), (1, 2), (2, 0)):
-        refuses(
+        assert_refused(
             sf.InvalidCounts,
             r"Episodes 0 to [56] of one source.*evidence counts once",
             workers[one].merge,
             workers[other],
         )
-    refuses(sf.InvalidCounts, "Episodes 0 to 4 of one source", shared.merge, workers[2])
+    assert_refused(sf.InvalidCounts, "Episodes 0 to 4 of one source", shared.merge, workers[2])
     both = empty[0].merge(empty[1])  # controls: nothing was shared
     assert both.add(coin_episode(problem, rng)).merge(workers[0]).episodes == 20
-    refuses(sf.InvalidCounts, "of one source", both.merge, empty[1])
+    assert_refused(sf.InvalidCounts, "of one source", both.merge, empty[1])
     both.save(tmp_path / "both.npz")
     assert sf.Counts.load(tmp_path / "both.npz").ranges == both.ranges
     assert both.numbered == both.episodes == 14
 
 
-def test_learn_with_one_seed_for_several_baselines_draws_the_same(refuses):
+def test_learn_with_one_seed_for_several_baselines_draws_the_same(assert_refused):
     """The environment's numbers are of the seed alone: 2 of 60 merges of 16 such runs certified
     falsely.
     """
@@ -655,7 +665,7 @@ def test_learn_with_one_seed_for_several_baselines_draws_the_same(refuses):
         sf.learn(env, sf.StepMix(problem, pi, 0.0), 5, seed=0, progress=False).counts
         for pi in baselines
     )
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         r"Episodes 0 to 4 of one source \(learn .*another seed",
         one.forget_returns().merge,
@@ -667,7 +677,7 @@ def test_learn_with_one_seed_for_several_baselines_draws_the_same(refuses):
     assert one.forget_returns().merge(elsewhere.forget_returns()).episodes == 10
 
 
-def test_who_repeats_evidence_is_told_what_to_do_instead(refuses):
+def test_who_repeats_evidence_is_told_what_to_do_instead(assert_refused):
     problem = sf.Problem(np.zeros((1, 1)), H=1, unknown=True)
     rng = np.random.default_rng(0)
     log = sf.Counts.from_log(problem, [coin_episode(problem, rng) for _ in range(5)])
@@ -685,7 +695,7 @@ def test_who_repeats_evidence_is_told_what_to_do_instead(refuses):
         one.add(sf.Episode.of(problem, [0, 0], [0], [k % 2]))
         other.add(sf.Episode.of(problem, [0, 0], [0], [k % 3 == 0]))
     assert one.merge(other).episodes == 20
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         "exactly the same",
         sf.Counts([[[5]]], H=1, x_sa=[[7]]).merge,
@@ -720,7 +730,7 @@ def test_a_first_step_that_pays_nothing_is_like_its_table():
     assert learner.counts.unlike_table == 0
 
 
-def test_a_table_of_means_that_a_log_contradicts_is_refused(tmp_path, refuses):
+def test_a_table_of_means_that_a_log_contradicts_is_refused(tmp_path, assert_refused):
     """Rewards are random, and the actions of the table are swapped: 20 of 20 certificates were
     false.
     """
@@ -733,7 +743,7 @@ def test_a_table_of_means_that_a_log_contradicts_is_refused(tmp_path, refuses):
         "\n".join(["episode,step,state,action,reward,next_state", *rows])
     )
     log = sf.count_log(tmp_path / "log.csv", reward_range=(0, 1), states=["s"])
-    refuses(
+    assert_refused(
         sf.InvalidLog,
         r"pays 0\.1 at step 0, but the log on average paid 0\.[89].*codebook",
         log.problem,

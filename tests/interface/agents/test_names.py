@@ -149,34 +149,34 @@ def test_names_stay_with_problems_that_are_made_of_one(worlds):
         ),
     ],
 )
-def test_wrong_names_are_refused_in_one_sentence(names, message, refuses):
-    refuses(sf.InvalidModel, message, sf.Problem, np.zeros((3, 2)), H=3, **names)
+def test_wrong_names_are_refused_in_one_sentence(names, message, assert_refused):
+    assert_refused(sf.InvalidModel, message, sf.Problem, np.zeros((3, 2)), H=3, **names)
     words = {f"{name.removesuffix('_names')}s": given for name, given in names.items()}
     for task in (shop(), shop().problem):
-        refuses(sf.InvalidModel, message, task.with_names, **words)
+        assert_refused(sf.InvalidModel, message, task.with_names, **words)
     # the control
     assert sf.Problem(np.zeros((3, 2)), H=3, state_names=STATES).names.actions is None
 
 
-def test_errors_name_what_they_are_about(worlds, refuses):
+def test_errors_name_what_they_are_about(worlds, assert_refused):
     named, _ = worlds
     learner = sf.Learner(agent_of(named), seed=0)
     learner.begin()
     a = learner.act()
-    refuses(
+    assert_refused(
         sf.InvalidEpisode,
         f"Action '{ACTIONS[a]}' in state 'home' led to state 'paid', which",
         learner.observe,
         2,
     )
     learner.observe(1)
-    refuses(
+    assert_refused(
         sf.InvalidEpisode,
         "called in state 'paid', but the last state observed is 'cart'",
         learner.act,
         2,
     )
-    refuses(
+    assert_refused(
         sf.InvalidEpisode,
         "called in state cart, but the last state observed is 'cart'",
         learner.act,
@@ -184,7 +184,7 @@ def test_errors_name_what_they_are_about(worlds, refuses):
     )
     n_sas = np.zeros((3, 3, 2, 3), dtype=np.int64)
     n_sas[0, 0, 1, 2] = 1
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         r"Action 'offer 5 %' in state 'home' \(step 0\) led to state 'paid'",
         sf.StepMix(named.problem, np.full((3, 3, 2), 0.5), 0.2).plan,
@@ -229,7 +229,7 @@ class NamedCorridor(Corridor):
 
 
 @pytest.mark.parametrize("shows", [True, False])
-def test_an_environment_that_names_something_is_heard(shows, refuses):
+def test_an_environment_that_names_something_is_heard(shows, assert_refused):
     more = {"horizon": 3} if shows else {"horizon": 3, "reward_range": (0.0, 1.0)}
 
     def names(env, **given):
@@ -243,7 +243,7 @@ def test_an_environment_that_names_something_is_heard(shows, refuses):
     given = names(NamedCorridor(shows), action_names=["stay", "go"])
     assert given == Names(("hall", "garden", *added), ("stay", "go"))
     assert names(Corridor(shows), action_names=["stay", "go"]) == Names(None, ("stay", "go"))
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         "state_names has 1 names, expected 2, one per state",
         names,

@@ -191,30 +191,32 @@ def test_no_range_overflows_wherever_it_is_used():
         ),
     ],
 )
-def test_a_refusal_says_what_was_expected(make, words, refuses):
-    refuses(sf.SurefootError, words, make)
+def test_a_refusal_says_what_was_expected(make, words, assert_refused):
+    assert_refused(sf.SurefootError, words, make)
 
 
 @pytest.mark.parametrize("size", [1.5, 9e307])
-def test_what_was_observed_is_judged_by_its_range_however_large_it_is(size, refuses):
+def test_what_was_observed_is_judged_by_its_range_however_large_it_is(size, assert_refused):
     """A setting may be refused and given anew; an episode that is left out because of its reward
     proves nothing.
     """
     learner = sf.Learner(LEARNER, seed=0, absorbing_state=1)
     learner.begin()
     learner.act(0)
-    refuses(
+    assert_refused(
         sf.InvalidEpisode, "outside the declared range", learner.observe, 0, size, terminated=True
     )
     assert learner.counts.refused == 1
     state, ticket = GUARD.draw(GUARD.begin(), GUARD.plan(GUARD.begin()), np.random.default_rng(0))
     assert "the premise is false" in GUARD.settle(state, ticket, -size).alarm
-    refuses(sf.InvalidEpisode, "above the declared range", GUARD.settle, state, ticket, size)
+    assert_refused(sf.InvalidEpisode, "above the declared range", GUARD.settle, state, ticket, size)
 
 
 @pytest.mark.parametrize("paid", [None, "much", [0.5, 0.5]])
-def test_an_environment_that_pays_no_number_ends_a_guarded_run_in_words(paid, tmp_path, refuses):
-    refuses(
+def test_an_environment_that_pays_no_number_ends_a_guarded_run_in_words(
+    paid, tmp_path, assert_refused
+):
+    assert_refused(
         sf.InvalidEpisode,
         r"The environment paid .*, expected a number",
         sf.guard_env,

@@ -34,7 +34,7 @@ def agent(problem=PROBLEM, floor=0.1, **more):
 # --- claims ---------------------------------------------------------------------------------------
 
 
-def test_unclaimed_counts_are_trusted_at_most(refuses):
+def test_unclaimed_counts_are_trusted_at_most(assert_refused):
     plan = agent().plan(hand())
     assert plan.lower >= 0.1
     assert plan.safety == "trusted"
@@ -45,7 +45,9 @@ def test_unclaimed_counts_are_trusted_at_most(refuses):
             sf.TabularMDP(np.full((2, 2, 2), 0.5), R, H=2), agent(), 5, 0, counts=counts
         ),
     ):
-        refuses(sf.InvalidCounts, r"counts = counts\.claimed_for\(agent\.problem\)", go_on, hand())
+        assert_refused(
+            sf.InvalidCounts, r"counts = counts\.claimed_for\(agent\.problem\)", go_on, hand()
+        )
     for counts in (hand().claimed_for(PROBLEM), hand(problem=PROBLEM)):
         plan = agent().plan(counts)
         assert plan.safety == "certified"
@@ -69,7 +71,7 @@ def test_rivals_do_not_certify_by_unclaimed_counts():
         assert rival.plan(counts.claimed_for(PROBLEM)).safety == "certified"
 
 
-def test_returns_and_accounts_that_nobody_claimed_become_nobodys(refuses):
+def test_returns_and_accounts_that_nobody_claimed_become_nobodys(assert_refused):
     reads, does_not = agent(), agent(returns=None)
     weights = np.zeros(66, dtype=int)
     weights[20] = 4 * 2**20
@@ -87,7 +89,7 @@ def test_returns_and_accounts_that_nobody_claimed_become_nobodys(refuses):
         assert begun.baseline_returns.tolist() == [4, 2**22]
         assert begun.spread_episodes == (4 if spread else 0)
     account = hand(problem=PROBLEM, account=[3, 1, 5])
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         r"account of another agent.*or of nobody.*agent\.claim\(counts\)",
         sf.Learner,
@@ -97,15 +99,17 @@ def test_returns_and_accounts_that_nobody_claimed_become_nobodys(refuses):
     )
 
 
-def test_a_claim_does_not_overrule_what_is_known(refuses):
+def test_a_claim_does_not_overrule_what_is_known(assert_refused):
     counts = hand(problem=PROBLEM)
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         r"start: state 0 in these counts, state 1 expected",
         counts.claimed_for,
         sf.Problem(R, H=2, s1=1),
     )
-    refuses(sf.InvalidCounts, "not of Problem", hand, problem=sf.Problem(np.zeros((3, 2)), H=2))
+    assert_refused(
+        sf.InvalidCounts, "not of Problem", hand, problem=sf.Problem(np.zeros((3, 2)), H=2)
+    )
 
 
 def test_what_is_said_survives_saving(tmp_path):
@@ -137,11 +141,11 @@ def test_what_is_said_survives_saving(tmp_path):
         '{"asserted": true, "units": "[1, 0]"}',
     ],
 )
-def test_damaged_claims(text, tmp_path, refuses):
+def test_damaged_claims(text, tmp_path, assert_refused):
     with pytest.raises((ValueError, TypeError)):
         Origin.from_text(text)
     write_arrays(tmp_path / "counts.npz", "counts", {"n_sas": HAND, "origin": np.asarray(text)})
-    refuses(sf.InvalidFile, "damaged", sf.Counts.load, tmp_path / "counts.npz")
+    assert_refused(sf.InvalidFile, "damaged", sf.Counts.load, tmp_path / "counts.npz")
     for ranges in (
         "[1]",
         '[["a", 2, 1]]',
@@ -157,13 +161,13 @@ def test_damaged_claims(text, tmp_path, refuses):
 # --- which part differs, and what stays -----------------------------------------------------------
 
 
-def test_dynamics_survive_a_change_of_rewards_and_sums_do_not(refuses):
+def test_dynamics_survive_a_change_of_rewards_and_sums_do_not(assert_refused):
     unknown = PROBLEM.forget(rewards=True)
     counts = sf.Counts.zeros(unknown)
     for _ in range(20):
         counts.add(sf.Episode([0, 1, 1], [0, 1], [0.5, 0.5]))
     wider = sf.Problem(R, H=2, unknown=True, units=sf.Units(0, 2))
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         r"units: \[0\.0, 1\.0\] in these counts.*counts\.forget_rewards\(\)",
         agent(wider).plan,
@@ -173,19 +177,21 @@ def test_dynamics_survive_a_change_of_rewards_and_sums_do_not(refuses):
         for kept in (counts, counts.forget_rewards()):
             assert agent(known).plan(kept).grounds.counts.played.sum() == 40
     assert counts.forget_rewards().x_sa is None
-    refuses(sf.InvalidCounts, "hold no sums of rewards", agent(wider).plan, counts.forget_rewards())
+    assert_refused(
+        sf.InvalidCounts, "hold no sums of rewards", agent(wider).plan, counts.forget_rewards()
+    )
 
 
-def test_an_episode_of_another_problem_is_refused(refuses):
+def test_an_episode_of_another_problem_is_refused(assert_refused):
     counts = sf.Counts.zeros(PROBLEM)
     other = sf.Problem(R / 2, H=2)
-    refuses(
+    assert_refused(
         sf.InvalidEpisode,
         r"another problem \(rewards: .*not counted",
         counts.add,
         sf.Episode.of(other, [0, 1, 1], [0, 1]),
     )
-    refuses(
+    assert_refused(
         sf.InvalidEpisode,
         "another problem",
         sf.Episode.of(other, [0, 1, 1], [0, 1]).as_learnt,
@@ -197,7 +203,7 @@ def test_an_episode_of_another_problem_is_refused(refuses):
     assert counts.add(sf.Episode.of(sf.Problem(R, H=2), [0, 1, 1], [0, 1])).episodes == 1
 
 
-def test_rewards_of_an_episode_are_in_the_users_units(refuses):
+def test_rewards_of_an_episode_are_in_the_users_units(assert_refused):
     problem = sf.Problem.rescaled(R, sf.Units(-1, 10), H=2, unknown=[[True, False], [True, True]])
     episode = sf.Episode.of(problem, [0, 0, 1], [0, 1], [0.3, 5.0])
     assert episode.rewards[0] == 0.3
@@ -207,7 +213,7 @@ def test_rewards_of_an_episode_are_in_the_users_units(refuses):
     counts[0].add(episode)
     counts[1].add(sf.Episode([0, 0, 1], [0, 1], [0.3, 5.0]))
     assert counts[0].x_sa[0, 0, 0] == counts[1].x_sa[0, 0, 0] == int(1.3 / 11 * 2**20)
-    refuses(
+    assert_refused(
         sf.InvalidEpisode,
         r"rewards\[0\] is 11, outside the declared range \(-1, 10\)",
         counts[1].add,
@@ -221,15 +227,15 @@ def test_rewards_of_an_episode_are_in_the_users_units(refuses):
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def test_ranges_join_and_never_overlap(refuses):
+def test_ranges_join_and_never_overlap(assert_refused):
     held = with_range(with_range((), Range("a", 0, 4)), Range("a", 10, 12))
     held = with_range(held, Range("b", 0, 4))
     assert set(with_range(held, Range("a", 5, 9))) == {Range("a", 0, 12), Range("b", 0, 4)}
     for again in (Range("a", 4, 4), Range("a", 3, 11), Range("a", 12, 20), Range("b", 0, 0)):
-        refuses(sf.InvalidCounts, "in these counts already", with_range, held, again)
+        assert_refused(sf.InvalidCounts, "in these counts already", with_range, held, again)
 
 
-def test_runs_and_learners_number_their_episodes(refuses):
+def test_runs_and_learners_number_their_episodes(assert_refused):
     world = sf.world("trap")
     mine = sf.StepMix(world.problem, world.baseline, 0.6)
     first = sf.simulate(world, mine, 30, seed=0).counts
@@ -237,10 +243,10 @@ def test_runs_and_learners_number_their_episodes(refuses):
     assert (one.first, one.last) == (0, 29)
     more = simulate_plainly(world, mine, 20, seed=0, counts=first).counts
     assert more.ranges == (Range(one.source, 0, 49),)
-    refuses(sf.InvalidCounts, "Episodes 0 to 29", more.merge, first)
+    assert_refused(sf.InvalidCounts, "Episodes 0 to 29", more.merge, first)
     other = sf.simulate(world, mine, 30, seed=1).counts
     assert len(first.merge(other).ranges) == 2
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         "evidence counts once",
         first.merge,
@@ -260,7 +266,7 @@ def refused():
     return learner
 
 
-def test_counts_that_lack_an_episode_because_of_its_reward_are_refused(tmp_path, refuses):
+def test_counts_that_lack_an_episode_because_of_its_reward_are_refused(tmp_path, assert_refused):
     learner = refused()
     learner.abandon()
     assert learner.counts.refused == 1
@@ -273,8 +279,8 @@ def test_counts_that_lack_an_episode_because_of_its_reward_are_refused(tmp_path,
             lambda counts: counts.merge(sf.Counts.zeros(PROBLEM.forget(rewards=True))),
             lambda counts: counts.claimed_for(PROBLEM),
         ):
-            refuses(sf.InvalidCounts, "selected by its outcome", use, counts)
-    refuses(sf.InvalidCounts, "selected by its outcome", learner.begin)
+            assert_refused(sf.InvalidCounts, "selected by its outcome", use, counts)
+    assert_refused(sf.InvalidCounts, "selected by its outcome", learner.begin)
 
 
 def test_a_reward_that_was_refused_is_not_replaced_by_another():
@@ -293,7 +299,7 @@ def test_a_reward_that_was_refused_is_not_replaced_by_another():
 
 
 @pytest.mark.parametrize("pooled", [False, True])
-def test_counts_that_cannot_be_of_whole_episodes_are_refused(pooled, refuses):
+def test_counts_that_cannot_be_of_whole_episodes_are_refused(pooled, assert_refused):
     problem = sf.Problem(R, H=2, stationary=True)
     good = hand(problem=problem)
     # Pooled, what follows the last step is not counted.
@@ -301,7 +307,7 @@ def test_counts_that_cannot_be_of_whole_episodes_are_refused(pooled, refuses):
         edited = good.copy()
         edited.n_sas[change[:4]] += change[4]
         counts = edited.pool() if pooled else edited
-        refuses(
+        assert_refused(
             sf.InvalidCounts,
             "not counts of whole episodes",
             agent(problem, pooled=pooled).plan,
@@ -309,7 +315,7 @@ def test_counts_that_cannot_be_of_whole_episodes_are_refused(pooled, refuses):
         )
     starts = good.copy()
     starts.n_start[:] = [2, 2]
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         "not counts of whole episodes",
         agent(problem, pooled=pooled).plan,
@@ -380,7 +386,7 @@ def test_arrays_that_change_later_change_nothing():
             frozen[...] = 0
 
 
-def test_counts_that_share_an_array_are_refused_when_it_no_longer_makes_sense(refuses):
+def test_counts_that_share_an_array_are_refused_when_it_no_longer_makes_sense(assert_refused):
     """copy=False is asked for by whoever shares the array; a change of it is a change of the
     evidence.
     """
@@ -388,7 +394,7 @@ def test_counts_that_share_an_array_are_refused_when_it_no_longer_makes_sense(re
     counts = sf.Counts(shared, n_start=[4, 0], copy=False, problem=PROBLEM)
     assert agent().plan(counts).certified
     shared[0, 0, 0, 0] += 100
-    refuses(sf.InvalidCounts, "not counts of whole episodes", agent().plan, counts)
+    assert_refused(sf.InvalidCounts, "not counts of whole episodes", agent().plan, counts)
 
 
 def test_two_threads_do_not_count_an_episode_twice(monkeypatch):

@@ -65,11 +65,11 @@ PROBLEM = sf.Problem(R, H=H)
         ({"r": R, "s1": 3}, r"s1 is 3, expected a state in 0..2"),
     ],
 )
-def test_problems(settings, message, refuses):
-    refuses(sf.InvalidModel, message, sf.Problem, H=H, **settings)
+def test_problems(settings, message, assert_refused):
+    assert_refused(sf.InvalidModel, message, sf.Problem, H=H, **settings)
 
 
-def test_worlds(refuses):
+def test_worlds(assert_refused):
     P = np.full((S, A, S), 1 / 3)
     for settings, message in (
         ({"r": R, "r_next": AFTER}, "either as r or as r_next"),
@@ -79,13 +79,13 @@ def test_worlds(refuses):
             r"P\[0, 0, 0, 0\] is 0.333333, but support says .*impossible",
         ),
     ):
-        refuses(sf.InvalidModel, message, sf.TabularMDP, P, H=H, **settings)
+        assert_refused(sf.InvalidModel, message, sf.TabularMDP, P, H=H, **settings)
     several = sf.TabularMDP(P, R, H=H, start=[0.5, 0.5, 0.0])
     with pytest.raises(sf.InvalidModel, match=r"several states; see problem.start"):
         _ = several.s1
 
 
-def test_a_world_that_is_not_what_the_agent_was_given(refuses):
+def test_a_world_that_is_not_what_the_agent_was_given(assert_refused):
     """A premise that the simulator can see to be false is refused, and not certified."""
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(S), size=(S, A))
@@ -110,7 +110,7 @@ def test_a_world_that_is_not_what_the_agent_was_given(refuses):
             "support excludes transitions",
         ),
     ):
-        refuses(
+        assert_refused(
             sf.InvalidModel,
             message,
             sf.simulate,
@@ -124,24 +124,24 @@ def test_a_world_that_is_not_what_the_agent_was_given(refuses):
         assert sf.simulate(world, agent, 5, seed=0).episodes == 5
 
 
-def test_counts_and_episodes(refuses):
+def test_counts_and_episodes(assert_refused):
     masked = sf.Problem(R, H=H, support=ALL & (np.arange(S) < 2))
     hidden = PROBLEM.forget(rewards=True)
     agent = sf.StepMix(masked, BASELINE, 0.1)
     outside = sf.Counts.zeros(masked).add(sf.Episode([0, 1, 2], [1, 0]))
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         r"Action 0 in state 1 \(step 1\) led to state 2.*support.*correct the",
         agent.plan,
         outside,
     )
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         r"expected \(2, 3, 2, 3\) for Problem",
         agent.plan,
         sf.Counts(np.zeros((2, 4, 2, 4))),
     )
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         "hold no sums of rewards",
         sf.StepMix(hidden, BASELINE, 0.1).plan,
@@ -155,33 +155,33 @@ def test_counts_and_episodes(refuses):
             r"rewards\[1\] is 1.5, outside the declared range \(0, 1\).*not counted",
         ),
     ):
-        refuses(sf.InvalidEpisode, message, counts.add, episode)
-    refuses(
+        assert_refused(sf.InvalidEpisode, message, counts.add, episode)
+    assert_refused(
         sf.InvalidEpisode,
         r"no rewards, but it was played by the baseline",
         sf.Counts.zeros(PROBLEM).add,
         sf.Episode([0, 1, 2], [1, 0], baseline=True),
     )
     assert counts == sf.Counts.zeros(hidden)
-    refuses(
+    assert_refused(
         sf.InvalidEpisode,
         "must bring the rewards seen",
         sf.Counts.zeros(hidden).add,
         sf.Episode.of(hidden, [0, 1, 2], [1, 0]),
     )
-    refuses(
+    assert_refused(
         sf.InvalidEpisode,
         r"rewards\[0\] is 7, outside the declared range \(0, 1\)",
         sf.Counts.zeros(hidden).add,
         sf.Episode.of(hidden, [0, 1, 2], [1, 0], [7, 0]),
     )
-    refuses(
+    assert_refused(
         sf.InvalidEpisode,
         r"rewards of shape \(1,\), expected one per action: \(2,\)",
         sf.Counts.zeros(hidden).add,
         sf.Episode([0, 1, 2], [1, 0], [0.5]),
     )
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         "more than one unit of reward per visit",
         sf.Counts,
@@ -207,11 +207,15 @@ def test_counts_and_episodes(refuses):
         ),
     ],
 )
-def test_the_papers_bounds(settings, message, refuses):
+def test_the_papers_bounds(settings, message, assert_refused):
     """What its proof does not cover is refused, with KL() as the remedy; with KL it is accepted."""
     settings = {"problem": PROBLEM, "baseline": BASELINE, "floor": 0.1, **settings}
-    refuses(sf.InvalidSetting, message + r".*", sf.StepMix, **settings, bounds=sf.Bernstein())
-    refuses(sf.InvalidSetting, r"bounds=sf.KL\(\)", sf.StepMix, **settings, bounds=sf.Bernstein())
+    assert_refused(
+        sf.InvalidSetting, message + r".*", sf.StepMix, **settings, bounds=sf.Bernstein()
+    )
+    assert_refused(
+        sf.InvalidSetting, r"bounds=sf.KL\(\)", sf.StepMix, **settings, bounds=sf.Bernstein()
+    )
     assert sf.StepMix(**settings).bounds == sf.KL()
 
 
@@ -244,15 +248,17 @@ def test_the_papers_bounds(settings, message, refuses):
         ),
     ],
 )
-def test_settings(make, message, refuses):
-    refuses(sf.InvalidSetting, message, make)
+def test_settings(make, message, assert_refused):
+    assert_refused(sf.InvalidSetting, message, make)
 
 
-def test_an_explorer_needs_a_generator_and_gives_a_policy(refuses):
+def test_an_explorer_needs_a_generator_and_gives_a_policy(assert_refused):
     agent = sf.StepMix(PROBLEM, BASELINE, 0.1, explorer=sf.Thompson(PROBLEM))
-    refuses(sf.InvalidSetting, r"call plan\(counts, rng\)", agent.plan, sf.Counts.zeros(PROBLEM))
+    assert_refused(
+        sf.InvalidSetting, r"call plan\(counts, rng\)", agent.plan, sf.Counts.zeros(PROBLEM)
+    )
     wrong = sf.StepMix(PROBLEM, BASELINE, 0.1, explorer=lambda counts, rng: BASELINE[:1])
-    refuses(
+    assert_refused(
         sf.InvalidPolicy,
         r"the explorer's policy.* shape \(1, 3, 2\), expected",
         wrong.plan,

@@ -157,13 +157,13 @@ def test_settings_that_are_refused(make, kind, settings, message):
         ([[0.5], [0.5, 0.5]], r"cost is ragged"),
     ],
 )
-def test_tables_of_costs_that_are_refused(make, table, message, refuses):
-    refuses(sf.InvalidSetting, message, make, cost=table, budget=2.0, baseline_cost=1.0)
+def test_tables_of_costs_that_are_refused(make, table, message, assert_refused):
+    assert_refused(sf.InvalidSetting, message, make, cost=table, budget=2.0, baseline_cost=1.0)
 
 
-def test_an_empty_table_of_costs_is_refused_in_words(make, refuses):
+def test_an_empty_table_of_costs_is_refused_in_words(make, assert_refused):
     for table in ([], np.zeros((0, S, A))):
-        refuses(
+        assert_refused(
             sf.InvalidSetting, "cost has shape", make, cost=table, budget=2.0, baseline_cost=1.0
         )
 
@@ -178,13 +178,13 @@ def test_a_budget_out_of_range_is_about_costs(make):
     assert make(cost=TABLE, budget=9.0, baseline_cost=1.0).kappa == 8.0
 
 
-def test_bounds_of_another_kind_are_refused(make, kind, value, refuses):
+def test_bounds_of_another_kind_are_refused(make, kind, value, assert_refused):
     class Mine(OWN_BOX[kind]):
         pass
 
     other = sf.HoeffdingBox() if kind == "DOPE" else sf.BernsteinBox()
     for wrong in (other, sf.KL(), sf.Bernstein(), Mine(), OWN_BOX[kind], None, 1.0):
-        refuses(
+        assert_refused(
             sf.InvalidSetting,
             r"expected sf\.\w+\(\) or sf.MaurerPontilBox\(\), and not a sub",
             make,
@@ -198,13 +198,13 @@ def test_bounds_of_another_kind_are_refused(make, kind, value, refuses):
 
 
 @pytest.mark.parametrize("box", [sf.BernsteinBox, sf.HoeffdingBox, sf.MaurerPontilBox])
-def test_scales_of_boxes(box, refuses):
+def test_scales_of_boxes(box, assert_refused):
     assert box().certified
     assert box(1).certified
     for scale in (0.0, 0.999, 2.0):
         assert not box(scale).certified
     for wrong in (-1.0, np.inf, np.nan, "one", True, None):
-        refuses(
+        assert_refused(
             sf.InvalidSetting,
             r"scale is .*expected a finite number >= 0; 1 is the proved one",
             box,
@@ -212,7 +212,7 @@ def test_scales_of_boxes(box, refuses):
         )
 
 
-def test_problems_that_are_not_covered(kind, world, baseline, value, refuses):
+def test_problems_that_are_not_covered(kind, world, baseline, value, assert_refused):
     def build(problem):
         return LP_AGENTS[kind](problem, baseline, 1.0, baseline_value=value, episodes=10)
 
@@ -223,14 +223,14 @@ def test_problems_that_are_not_covered(kind, world, baseline, value, refuses):
         r"depend on the next state \(world.averaged\(\)": sf.Problem(r_next=np.zeros((H, S, A, S))),
     }
     for message, unfit in cases.items():
-        refuses(
+        assert_refused(
             sf.InvalidSetting,
             f"{kind} is built for known rewards.*not for .*{message}",
             build,
             unfit,
         )
-    refuses(sf.InvalidSetting, "expected a Problem", build, world)
-    refuses(
+    assert_refused(sf.InvalidSetting, "expected a Problem", build, world)
+    assert_refused(
         sf.InvalidPolicy,
         "baseline has shape",
         LP_AGENTS[kind],
@@ -240,7 +240,7 @@ def test_problems_that_are_not_covered(kind, world, baseline, value, refuses):
         baseline_value=value,
         episodes=10,
     )
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         "Counts pooled over steps need dynamics",
         LP_AGENTS[kind],
@@ -268,10 +268,10 @@ def limited(name, world, baseline, value, episodes, **settings):
 
 
 @pytest.mark.parametrize("name", LIMITED)
-def test_more_episodes_than_the_proof_covers(name, world, baseline, value, refuses):
+def test_more_episodes_than_the_proof_covers(name, world, baseline, value, assert_refused):
     agent = limited(name, world, baseline, value, 100)
     for run in (sf.simulate, simulate_plainly):
-        refuses(
+        assert_refused(
             sf.InvalidSetting,
             r"101 episodes are asked for, but .* are for 100 in all.*episodes=",
             run,
@@ -280,7 +280,7 @@ def test_more_episodes_than_the_proof_covers(name, world, baseline, value, refus
             101,
             seed=0,
         )
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "101 episodes are asked for",
         sf.simulate_many,
@@ -301,12 +301,12 @@ def test_more_episodes_than_the_proof_covers(name, world, baseline, value, refus
         lambda: sf.Learner(fewer, 0, counts.copy()),
         lambda: sf.simulate(world, fewer, 5, seed=0, counts=counts),
     ):
-        refuses(sf.InvalidCounts, message, use)
+        assert_refused(sf.InvalidCounts, message, use)
 
 
 @pytest.mark.parametrize("name", LIMITED)
 def test_what_a_run_would_come_to_is_refused_before_it_begins(
-    name, world, baseline, value, monkeypatch, refuses
+    name, world, baseline, value, monkeypatch, assert_refused
 ):
     """60 episodes are held, 60 more are asked for, 100 are covered: known at once, and not an
     hour later.
@@ -324,15 +324,15 @@ def test_what_a_run_would_come_to_is_refused_before_it_begins(
     assert sf.simulate(world, agent, 40, seed=1, counts=counts).counts.episodes == 100
     assert planned
     planned.clear()
-    refuses(
+    assert_refused(
         sf.SurefootError, "for 100 in all", sf.simulate, world, agent, 60, seed=1, counts=counts
     )
     assert planned == []
 
 
-def test_refusals_of_the_switches(world, baseline, value, refuses):
+def test_refusals_of_the_switches(world, baseline, value, assert_refused):
     problem = world.problem
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "relative to the baseline needs baseline_value=",
         sf.BudgetExploration,
@@ -340,7 +340,7 @@ def test_refusals_of_the_switches(world, baseline, value, refuses):
         baseline,
         sf.Relative(0.1),
     )
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "paper's bounds are proved for its own optimistic policy",
         sf.BudgetExploration,
@@ -350,7 +350,7 @@ def test_refusals_of_the_switches(world, baseline, value, refuses):
         learner=sf.BPIUCBVI(problem),
         bounds=sf.Bernstein(),
     )
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "either learner= or explorer=",
         sf.BudgetExploration,
@@ -360,7 +360,7 @@ def test_refusals_of_the_switches(world, baseline, value, refuses):
         learner=sf.BPIUCBVI(problem),
         explorer=sf.Thompson(problem),
     )
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "expected an agent such as",
         sf.BudgetExploration,
@@ -377,7 +377,7 @@ def test_refusals_of_the_switches(world, baseline, value, refuses):
         # Also of the same sizes but for other rewards: what it proves is about those.
         paid = sf.Problem(np.ones((H, S, A)))
         for elsewhere in (other, paid):
-            refuses(
+            assert_refused(
                 sf.InvalidSetting,
                 "Build both from the same problem",
                 kind,
@@ -393,7 +393,7 @@ def test_refusals_of_the_switches(world, baseline, value, refuses):
             is not None
         )
     given = {"baseline_value": value}
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         r"expected sf.UCBVI\(...\) or sf.BPIUCBVI",
         sf.ConservativeUCBVI,
@@ -403,7 +403,7 @@ def test_refusals_of_the_switches(world, baseline, value, refuses):
         learner=sf.StepMix(problem, baseline, 1.0),
         **given,
     )
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         r"The delta of the agent inside is 0.1, above delta = 0.05",
         sf.ConservativeUCBVI,
@@ -413,14 +413,14 @@ def test_refusals_of_the_switches(world, baseline, value, refuses):
         learner=sf.BPIUCBVI(problem, delta=0.1),
         **given,
     )
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "UCBVI is built for known rewards",
         sf.UCBVI,
         problem.forget(rewards=True),
         episodes=10,
     )
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "give baseline_value",
         sf.ConservativeUCBVI,
@@ -429,7 +429,7 @@ def test_refusals_of_the_switches(world, baseline, value, refuses):
         1.0,
         episodes=10,
     )
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "either episodes=, for UCBVI inside, or learner=",
         sf.ConservativeUCBVI,
@@ -440,7 +440,7 @@ def test_refusals_of_the_switches(world, baseline, value, refuses):
         learner=sf.BPIUCBVI(problem),
         **given,
     )
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         r"baseline_value is 1, below the floor of 1.2",
         sf.BudgetExploration,
@@ -667,7 +667,7 @@ def test_a_ledger_of_scaled_values_is_not_spent_as_certified():
 # ---- resuming
 
 
-def test_another_table_of_costs_is_another_run(tmp_path, refuses):
+def test_another_table_of_costs_is_another_run(tmp_path, assert_refused):
     """A run about some costs is not continued about others, though budget and slack are the
     same.
     """
@@ -683,7 +683,7 @@ def test_another_table_of_costs_is_another_run(tmp_path, refuses):
     # control: its own goes on
     again = sf.learn(env, agent(one), 20, seed=0, save=path, resume=True)
     assert (again.max_cost, again.budget) == (first.max_cost, 1.5)
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "belongs to another run",
         sf.learn,
@@ -697,7 +697,7 @@ def test_another_table_of_costs_is_another_run(tmp_path, refuses):
 
 
 @pytest.mark.parametrize("name", ["baseline_value", "scale"])
-def test_numbers_are_compared_to_the_last_digit(name, tmp_path, refuses):
+def test_numbers_are_compared_to_the_last_digit(name, tmp_path, assert_refused):
     """The value that the agent was given, or its scale, shown with six digits, is compared with
     all of them.
     """
@@ -717,7 +717,7 @@ def test_numbers_are_compared_to_the_last_digit(name, tmp_path, refuses):
     sf.learn(env, agent(0.0), 20, seed=0, save=path)
     sf.learn(env, agent(0.0), 20, seed=0, save=path, resume=True)  # control
     for more in (1e-3, 1e-10):
-        refuses(
+        assert_refused(
             sf.InvalidFile,
             "belongs to another run",
             sf.learn,
@@ -733,7 +733,7 @@ def test_numbers_are_compared_to_the_last_digit(name, tmp_path, refuses):
 # ---- words
 
 
-def test_a_plan_must_be_a_plan(world, refuses):
+def test_a_plan_must_be_a_plan(world, assert_refused):
     """The natural mistake in an agent of one's own: to return the policy."""
 
     class Mine:
@@ -748,7 +748,7 @@ def test_a_plan_must_be_a_plan(world, refuses):
         mine,
         sf.BudgetExploration(world.problem, sf.uniform(H, S, A), 0.1, learner=mine),
     ):
-        refuses(
+        assert_refused(
             sf.InvalidSetting,
             r"The plan of Mine is a ndarray, expected an sf.Plan: sf.Plan.plain",
             sf.simulate,
@@ -762,9 +762,9 @@ def test_a_plan_must_be_a_plan(world, refuses):
     assert (mine.answer.safety, mine.answer.certified) == ("no floor", False)
 
 
-def test_accounts_do_not_nest(world, baseline, value, refuses):
+def test_accounts_do_not_nest(world, baseline, value, assert_refused):
     three = (world.problem, baseline, 1.0)
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "keeps an account of its own",
         sf.BudgetExploration,

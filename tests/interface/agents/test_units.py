@@ -76,30 +76,30 @@ def test_a_baseline_below_one_euro_is_not_certified(shop):
 
 
 @pytest.mark.parametrize("floor", [-40.1, 160.1, 1e9])
-def test_a_floor_outside_the_range_is_refused_with_the_range(shop, floor, refuses):
+def test_a_floor_outside_the_range_is_refused_with_the_range(shop, floor, assert_refused):
     for make in (
         lambda: sf.StepMix(shop.problem, BASELINE, floor),
         lambda: sf.BudgetExploration(shop.problem, BASELINE, floor),
         lambda: sf.DOPE(shop.problem, BASELINE, floor, baseline_value=50.0, episodes=10),
         lambda: sf.simulate(shop, sf.BPIUCBVI(shop.problem), 10, seed=0, floor=floor),
     ):
-        refuses(sf.InvalidSetting, r"returns lie in -40\.\.160 EUR per episode", make)
+        assert_refused(sf.InvalidSetting, r"returns lie in -40\.\.160 EUR per episode", make)
 
 
-def test_rewards_that_were_rescaled_by_hand_are_not_read_in_silence(refuses):
+def test_rewards_that_were_rescaled_by_hand_are_not_read_in_silence(assert_refused):
     old = (PAID - LOW) / (HIGH - LOW)
     for make in (
         lambda: sf.Problem(old, H=H, units=EUROS),
         lambda: sf.TabularMDP(DYNAMICS, old, H=H, units=EUROS),
     ):
-        refuses(
+        assert_refused(
             sf.InvalidModel, r"lies in 0\.\.1.*Problem\.rescaled\(r, units\).*Units\(0, 1\)", make
         )
     assert sf.Problem.rescaled(old, EUROS, H=H).same_as(sf.Problem(PAID, H=H, units=EUROS))
 
 
-def test_rewards_are_read_in_their_units(refuses):
-    refuses(
+def test_rewards_are_read_in_their_units(assert_refused):
+    assert_refused(
         sf.InvalidModel,
         r"r\[2, 1\] is 21, outside the units' range of -5 to 20 EUR a step",
         sf.Problem,
@@ -118,7 +118,7 @@ def test_rewards_are_read_in_their_units(refuses):
     assert sf.Problem(r_next=by_next, H=H, units=EUROS).r_next_at(0) == pytest.approx(
         (by_next - LOW) / (HIGH - LOW)
     )
-    refuses(sf.InvalidModel, "name of the units is 3", sf.Units, 0.0, 5.0, name=3)
+    assert_refused(sf.InvalidModel, "name of the units is 3", sf.Units, 0.0, 5.0, name=3)
 
 
 # ---- what comes out
@@ -287,7 +287,7 @@ def test_forecasts_logs_and_certificates(shop, rescaled):
     assert start.agent.plan(start.counts).safety == "certified"
 
 
-def test_alarms_are_in_euros(shop, refuses):
+def test_alarms_are_in_euros(shop, assert_refused):
     agent = sf.StepMix(shop.problem, BASELINE, 60.0)
     watch = sf.Watchdog(0.01).on(agent)
     while not watch.alarmed:
@@ -295,7 +295,7 @@ def test_alarms_are_in_euros(shop, refuses):
     assert watch.alarm.floor == pytest.approx(60.0)
     assert watch.alarm.mean_return == pytest.approx(0.0, abs=1e-9)
     assert "The floor is 60 EUR per episode" in str(watch.alarm)
-    refuses(sf.InvalidEpisode, "outside the range", sf.Watchdog(0.01).on(agent).after, 500.0)
+    assert_refused(sf.InvalidEpisode, "outside the range", sf.Watchdog(0.01).on(agent).after, 500.0)
 
 
 def test_what_comes_out_leads_back():
@@ -313,9 +313,9 @@ def test_what_comes_out_leads_back():
     assert sf.Units(-1.0, 5.0, 4).from_user(1.5) == 5.5 / 6.0
 
 
-def test_a_rescaled_table_pays_at_every_step(refuses):
+def test_a_rescaled_table_pays_at_every_step(assert_refused):
     """Units that leave a step out are those of a world with a common start: nobody types them."""
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         r"units are for 2 steps, but the problem has 3\. Leave steps out",
         sf.Problem.rescaled,

@@ -21,7 +21,7 @@ def other(baseline):
     return np.ascontiguousarray(baseline[..., ::-1])
 
 
-def test_returns_of_another_baseline_are_refused(trap, refuses):
+def test_returns_of_another_baseline_are_refused(trap, assert_refused):
     good = sf.EpsMix(trap.problem, trap.baseline, 0.6, returns=sf.Returns())
     counts = sf.simulate(trap, good, 300, seed=0).counts
     assert counts.baseline_returns[0] > 0
@@ -32,12 +32,12 @@ def test_returns_of_another_baseline_are_refused(trap, refuses):
         lambda c: sf.Learner(bad, 0, c),
         lambda c: sf.simulate(trap, bad, 5, 0, counts=c),
     ):
-        refuses(sf.InvalidCounts, r"another baseline.*forget_returns", ask, counts)
+        assert_refused(sf.InvalidCounts, r"another baseline.*forget_returns", ask, counts)
     assert bad.plan(counts.forget_returns()).grounds.by_returns == -np.inf
     assert np.array_equal(counts.forget_returns().n_sas, counts.n_sas)
 
 
-def test_an_agent_that_does_not_use_them_does_not_mix_them_up(trap, refuses):
+def test_an_agent_that_does_not_use_them_does_not_mix_them_up(trap, assert_refused):
     """Its own returns replace the other's, so that nobody reads a sum of both."""
     good = sf.StepMix(trap.problem, trap.baseline, 0.6, returns=None)
     counts = sf.simulate(trap, good, 300, seed=0).counts
@@ -49,7 +49,7 @@ def test_an_agent_that_does_not_use_them_does_not_mix_them_up(trap, refuses):
     assert after.baseline_returns[0] <= 50
     assert not after.return_weights.any()
     assert after.returns_of == bad.fingerprint != good.fingerprint
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         "different baselines",
         after.merge,
@@ -68,7 +68,7 @@ def test_the_mark_survives_saving(trap, tmp_path):
         np.testing.assert_array_equal(same.return_weights, counts.return_weights)
 
 
-def test_returns_outside_their_range_show_that_it_is_false(trap, refuses):
+def test_returns_outside_their_range_show_that_it_is_false(trap, assert_refused):
     """Those in the range alone would prove too little or too much: nothing is planned any more."""
     agent = sf.EpsMix(trap.problem, trap.baseline, 0.6)
     counts = sf.Counts.zeros(trap.problem)
@@ -78,7 +78,7 @@ def test_returns_outside_their_range_show_that_it_is_false(trap, refuses):
     agent.plan(counts)  # control: so far it may be true
     counts.count_return(2**21)
     assert counts.baseline_returns[0] == 4 == counts.spread_episodes + counts.return_weights[-1]
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         r"1 returns of the baseline are outside the range \(0, 1\) that is",
         agent.plan,
@@ -86,7 +86,7 @@ def test_returns_outside_their_range_show_that_it_is_false(trap, refuses):
     )
 
 
-def test_returns_in_another_range_are_refused(trap, refuses):
+def test_returns_in_another_range_are_refused(trap, assert_refused):
     """What is spread in one range says nothing in another; those of an agent that does not read
     them are not spread.
     """
@@ -100,7 +100,7 @@ def test_returns_in_another_range_are_refused(trap, refuses):
         lambda c: sf.Learner(agent, 0, c),
         lambda c: sf.simulate(trap, agent, 5, 0, counts=c),
     ):
-        refuses(
+        assert_refused(
             sf.InvalidCounts,
             r"another range than this agent's \(0, 1\).*forget_returns",
             ask,
@@ -111,7 +111,7 @@ def test_returns_in_another_range_are_refused(trap, refuses):
     unread = sf.simulate(trap, deaf, 200, seed=0).counts
     assert unread.returns_of == agent.fingerprint
     assert agent.plan(unread).grounds.by_returns == -np.inf
-    refuses(
+    assert_refused(
         sf.InvalidCounts,
         "they cannot be added",
         counts.merge,
@@ -119,7 +119,7 @@ def test_returns_in_another_range_are_refused(trap, refuses):
     )
     label = str(BaselineLabel(agent.fingerprint, narrow))
     episode = sf.Episode.of(trap.problem, [0, 1, 1], [0, 0], baseline=label)
-    refuses(sf.InvalidEpisode, "says that its returns have another range", own.add, episode)
+    assert_refused(sf.InvalidEpisode, "says that its returns have another range", own.add, episode)
 
 
 def test_going_on_with_the_same_seed_draws_other_numbers(trap):
@@ -137,17 +137,19 @@ def test_going_on_with_the_same_seed_draws_other_numbers(trap):
     assert more.counts.n_sas.sum() == whole.counts.n_sas.sum()
 
 
-def test_sums_of_rewards_do_not_overflow(trap, refuses):
+def test_sums_of_rewards_do_not_overflow(trap, assert_refused):
     """10^11 episodes in blocks, and the sums are still right."""
     agent = sf.StepMix(trap.problem, trap.baseline, 0.68, replan=0.5)
     run = sf.simulate(trap, agent, 10**11, seed=0)
     n, total = (int(x) for x in run.counts.baseline_returns)
     assert n == 0 or abs(total / 2**20 / n - 0.685) < 0.01
     assert run.counts.n_sas.sum() == 2 * 10**11
-    refuses(sf.InvalidSetting, "sums of rewards end", sf.simulate, trap, agent, 10**13, seed=0)
+    assert_refused(
+        sf.InvalidSetting, "sums of rewards end", sf.simulate, trap, agent, 10**13, seed=0
+    )
 
 
-def test_units_are_checked(refuses):
+def test_units_are_checked(assert_refused):
     r = np.full((1, 1), -0.5)
     problem = sf.Problem(r, H=10, units=sf.Units(-1.0, 1.0))
     assert (problem.lowest, problem.highest) == (-10.0, 10.0)
@@ -157,8 +159,8 @@ def test_units_are_checked(refuses):
         ((-1, 1), "expected sf.Units"),
         (sf.Units(-1.0, 1.0, 7), "7 steps, but the problem has 10"),
     ):
-        refuses(sf.InvalidModel, message, sf.Problem, r, H=10, units=units)
-    refuses(sf.InvalidModel, "lowest and the highest", sf.Units, 1.0, -1.0)
+        assert_refused(sf.InvalidModel, message, sf.Problem, r, H=10, units=units)
+    assert_refused(sf.InvalidModel, "lowest and the highest", sf.Units, 1.0, -1.0)
 
 
 def test_rows_that_do_not_quite_sum_to_one_prove_no_more():

@@ -215,9 +215,9 @@ def CutAfter(env, steps):
     return gymnasium.wrappers.TimeLimit(env, steps)
 
 
-def test_what_cannot_be_called_is_refused(refuses):
+def test_what_cannot_be_called_is_refused(assert_refused):
     wrong = {"on_alarm": "mail"}
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "on_alarm is 'mail', expected a function of the alarm",
         learnt,
@@ -225,8 +225,8 @@ def test_what_cannot_be_called_is_refused(refuses):
         1,
         **wrong,
     )
-    refuses(sf.InvalidSetting, "on_alarm", sf.Learner, agent(LOW), seed=0, **wrong)
-    refuses(
+    assert_refused(sf.InvalidSetting, "on_alarm", sf.Learner, agent(LOW), seed=0, **wrong)
+    assert_refused(
         sf.InvalidSetting,
         "on_alarm",
         sf.guard_env,
@@ -254,7 +254,7 @@ def fresh(folder, floor=LOW, seed=7):
     return sf.Learner(known, seed, absorbing_state=2, ledger=ledger, watchdog=sf.Watchdog())
 
 
-def test_file_and_ledger_are_moved_together_or_the_ledger_is_named(tmp_path, refuses):
+def test_file_and_ledger_are_moved_together_or_the_ledger_is_named(tmp_path, assert_refused):
     (tmp_path / "a").mkdir()
     learner = fresh(tmp_path / "a")
     play(learner, 10)
@@ -263,7 +263,7 @@ def test_file_and_ledger_are_moved_together_or_the_ledger_is_named(tmp_path, ref
     again = sf.load_learner(moved / "learner.npz", agent(LOW))
     assert again.ledger.path == moved / "plans.ledger"
     (moved / "plans.ledger").rename(tmp_path / "elsewhere.ledger")
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "plans were written to it",
         sf.load_learner,
@@ -276,14 +276,14 @@ def test_file_and_ledger_are_moved_together_or_the_ledger_is_named(tmp_path, ref
     assert not sf.check_ledger(tmp_path / "elsewhere.ledger").refusals
 
 
-def test_a_learner_is_saved_between_episodes_and_loaded_for_its_agent(tmp_path, refuses):
+def test_a_learner_is_saved_between_episodes_and_loaded_for_its_agent(tmp_path, assert_refused):
     path = tmp_path / "learner.npz"
     learner = sf.Learner(agent(LOW), seed=2**70, absorbing_state=2, on_alarm=print)
     play(learner, 3)
     saved(learner, path)
     before = path.read_bytes()
     learner.begin()
-    refuses(
+    assert_refused(
         sf.InvalidEpisode,
         "An episode is under way: nothing was saved",
         sf.save_learner,
@@ -294,9 +294,9 @@ def test_a_learner_is_saved_between_episodes_and_loaded_for_its_agent(tmp_path, 
     again = sf.load_learner(path, agent(LOW))
     assert (again.seed, again.watch, again.ledger, again.absorbing_state) == (2**70, None, None, 2)
     for other in (agent(LOW + 0.01), sf.EpsMix(problem(), agent(LOW).baseline, LOW)):
-        refuses(sf.InvalidFile, "belongs to another learner", sf.load_learner, path, other)
+        assert_refused(sf.InvalidFile, "belongs to another learner", sf.load_learner, path, other)
     learner.counts.save(tmp_path / "counts.npz")
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "holds counts, expected learner",
         sf.load_learner,
@@ -333,7 +333,7 @@ def test_a_damaged_file_is_refused(name, change, tmp_path):
         sf.load_learner(path, agent(LOW))
 
 
-def test_plans_from_the_counts_of_an_alarmed_run_say_so(tmp_path, refuses):
+def test_plans_from_the_counts_of_an_alarmed_run_say_so(tmp_path, assert_refused):
     """Also after they were saved, copied or added to others; nobody begins with them. Before, such
     a plan said that it was certified.
     """
@@ -353,13 +353,15 @@ def test_plans_from_the_counts_of_an_alarmed_run_say_so(tmp_path, refuses):
         lambda: sf.Learner(agent(HIGH), 1, run.counts.copy()),
         lambda: sf.learn(environment(), agent(HIGH), 5, seed=1, counts=run.counts),
     ):
-        refuses(sf.InvalidCounts, r"alarm was raised over these counts.*Begin without them", begin)
+        assert_refused(
+            sf.InvalidCounts, r"alarm was raised over these counts.*Begin without them", begin
+        )
     fine = learnt(LOW)
     assert fine.counts.alarm == "" and not agent(LOW).plan(fine.counts).frozen  # control
     sf.Learner(agent(LOW), 1, fine.counts.copy())
 
 
-def test_nothing_is_certified_from_the_counts_of_an_alarmed_run(refuses):
+def test_nothing_is_certified_from_the_counts_of_an_alarmed_run(assert_refused):
     """By no other agent, by no method for logs: each says why. Fine
     counts are taken.
     """
@@ -381,7 +383,7 @@ def test_nothing_is_certified_from_the_counts_of_an_alarmed_run(refuses):
     ]
     for ask in asked:
         ask(fine)
-        refuses(sf.InvalidCounts, "alarm was raised over these counts", ask, marked)
+        assert_refused(sf.InvalidCounts, "alarm was raised over these counts", ask, marked)
     plan = sf.BPIUCBVI(problem).plan(marked)
     assert plan.frozen and plan.safety == "no floor" and plan.lower == problem.lowest
 
@@ -444,15 +446,15 @@ def test_a_learner_that_is_killed_while_it_is_saved_leaves_the_file_before(tmp_p
     assert sf.load_learner(path, sf.StepMix(world.problem, world.baseline, 0.6)).seed == 7
 
 
-def test_a_relative_floor_is_refused_with_what_to_do(refuses):
+def test_a_relative_floor_is_refused_with_what_to_do(assert_refused):
     known = problem()
     relative = sf.EpsMix(known, sf.embed_policy(known, BASELINE[0]), sf.Below(0.5))
     words = (
         r"no number to compare returns with. Give it a number as its floor, in the units of "
         r"your rewards"
     )
-    refuses(sf.InvalidSetting, words, sf.Watchdog().on, relative)
-    refuses(
+    assert_refused(sf.InvalidSetting, words, sf.Watchdog().on, relative)
+    assert_refused(
         sf.InvalidSetting,
         words,
         sf.Watchdog().on_guard,

@@ -94,16 +94,16 @@ def test_the_chain_is_what_the_page_says(tmp_path):
         before = digest
 
 
-def test_nothing_is_overwritten_and_nothing_else_is_taken(tmp_path, refuses):
+def test_nothing_is_overwritten_and_nothing_else_is_taken(tmp_path, assert_refused):
     world, agent = trap()
     path = tmp_path / "a.ledger"
     path.write_text("mine")
-    refuses(
+    assert_refused(
         sf.InvalidFile, "nothing is overwritten", sf.simulate, world, agent, 10, seed=0, ledger=path
     )
     assert path.read_text() == "mine"
-    refuses(sf.InvalidFile, "does not exist", sf.Ledger, tmp_path / "no" / "a.ledger", agent)
-    refuses(
+    assert_refused(sf.InvalidFile, "does not exist", sf.Ledger, tmp_path / "no" / "a.ledger", agent)
+    assert_refused(
         sf.InvalidSetting,
         "not of BPIUCBVI",
         sf.simulate,
@@ -115,13 +115,13 @@ def test_nothing_is_overwritten_and_nothing_else_is_taken(tmp_path, refuses):
     )
     assert not (tmp_path / "b.ledger").exists()
     book = sf.Ledger(tmp_path / "c.account", agent)
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "not made by the agent of the ledger",
         book.write,
         trap()[1].plan(sf.Counts.zeros(world.problem)),
     )
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "not made by the agent of the ledger",
         book.write,
@@ -129,7 +129,9 @@ def test_nothing_is_overwritten_and_nothing_else_is_taken(tmp_path, refuses):
     )
     book.close()
     assert not (tmp_path / "c.account").exists()  # nothing was planned
-    refuses(sf.InvalidSetting, "closed", book.write, agent.plan(sf.Counts.zeros(world.problem)))
+    assert_refused(
+        sf.InvalidSetting, "closed", book.write, agent.plan(sf.Counts.zeros(world.problem))
+    )
 
 
 def test_one_plan_asked_for_twice_is_written_once(tmp_path):
@@ -189,12 +191,14 @@ def test_an_empty_log_is_no_log(tmp_path):
         assert sf.check_ledger(tmp_path / name).refusals == []
 
 
-def test_the_ledger_of_another_agent_is_not_continued(tmp_path, refuses):
+def test_the_ledger_of_another_agent_is_not_continued(tmp_path, assert_refused):
     world, agent = trap()
     sf.simulate(world, agent, 50, seed=0, ledger=tmp_path / "a.ledger")
     text = (tmp_path / "a.ledger").read_bytes()
     other = sf.StepMix(world.problem, world.baseline, 0.59, delta=0.1)
-    refuses(sf.InvalidFile, "another agent", sf.Ledger.resume, tmp_path / "a.ledger", other, 50)
+    assert_refused(
+        sf.InvalidFile, "another agent", sf.Ledger.resume, tmp_path / "a.ledger", other, 50
+    )
     for damaged in (
         text.replace(b'"h":', b'"h" :', 1),
         b"{}\n" + text,
@@ -202,7 +206,9 @@ def test_the_ledger_of_another_agent_is_not_continued(tmp_path, refuses):
         b"\xff" + text,
     ):
         (tmp_path / "b.ledger").write_bytes(damaged)
-        refuses(sf.InvalidFile, "damaged", sf.Ledger.resume, tmp_path / "b.ledger", agent, 50)
+        assert_refused(
+            sf.InvalidFile, "damaged", sf.Ledger.resume, tmp_path / "b.ledger", agent, 50
+        )
         assert (tmp_path / "b.ledger").read_bytes() == damaged
     assert (tmp_path / "a.ledger").read_bytes() == text
 
@@ -221,8 +227,8 @@ def test_the_command_writes_and_checks(tmp_path):
     assert isinstance(both.exception, sf.InvalidSetting)
 
 
-def test_a_file_that_is_not_there(tmp_path, refuses):
-    refuses(sf.InvalidFile, "cannot be read", sf.check_ledger, tmp_path / "no.ledger")
+def test_a_file_that_is_not_there(tmp_path, assert_refused):
+    assert_refused(sf.InvalidFile, "cannot be read", sf.check_ledger, tmp_path / "no.ledger")
     command = [sys.executable, "-m", "surefoot", "certify", str(tmp_path / "no.ledger")]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode == 2

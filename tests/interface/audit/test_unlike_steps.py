@@ -181,7 +181,7 @@ def played(learner, tide, episodes):
     return learner
 
 
-def test_counts_that_are_saved_copied_and_added_keep_steps_apart(tmp_path, refuses):
+def test_counts_that_are_saved_copied_and_added_keep_steps_apart(tmp_path, assert_refused):
     mine = agent()
     one, other = (
         played(sf.Learner(mine, 1), 0.15, 8).counts,
@@ -200,7 +200,7 @@ def test_counts_that_are_saved_copied_and_added_keep_steps_apart(tmp_path, refus
         lambda counts: learnt(0.0, counts=counts),
     ):
         begin(one.copy())
-        refuses(
+        assert_refused(
             sf.PremiseContradicted,
             r"not alike: counts that are pooled over steps prove nothing",
             begin,
@@ -288,10 +288,12 @@ def test_the_command_refuses_a_log_whose_steps_are_not_alike(states, tmp_path, m
     assert done.exit_code == 0  # control: not pooled, nothing to contradict
 
 
-def test_methods_and_warm_starts_refuse_it_too(tmp_path, refuses):
+def test_methods_and_warm_starts_refuse_it_too(tmp_path, assert_refused):
     log = sf.count_log(log_of(0.15, tmp_path / "log.csv"), states=2, reward_range=(0, 1))
     problem = log.problem(start=0, stationary=True)
-    refuses(sf.PremiseContradicted, "Do not pool", sf.robust_vi, log.counts.pool(), problem, 0.05)
+    assert_refused(
+        sf.PremiseContradicted, "Do not pool", sf.robust_vi, log.counts.pool(), problem, 0.05
+    )
     learnt_there = sf.robust_vi(log.counts, problem, 0.05)  # control
     assert "--stationary" not in learnt_there.told(learnt_there.missing(None, log), log.codebook)
     episodes = [sf.Episode.of(problem, [0] * (H + 1), [0] * H, [0.0] * H) for _ in range(5)]
@@ -332,14 +334,16 @@ def tide_log(path, change):
 
 
 @pytest.mark.parametrize("states", [2, None], ids=["declared", "not declared"])
-def test_counts_that_were_refused_are_refused_again(tmp_path, states, refuses):
+def test_counts_that_were_refused_are_refused_again(tmp_path, states, assert_refused):
     """The second time, and for any other method; saved and loaded. 1.85 was certified where 1.2 is
     true. The control: a log whose steps are alike is compared, and proves something.
     """
     log = sf.count_log(tide_log(tmp_path / "log.csv", True), states=states, reward_range=(0, 1))
     problem, pooled = log.problem(start=0, rewards="as logged", stationary=True), log.counts.pool()
     for _ in range(3):
-        refuses(sf.PremiseContradicted, "led to state", sf.robust_vi, pooled, problem, delta=0.05)
+        assert_refused(
+            sf.PremiseContradicted, "led to state", sf.robust_vi, pooled, problem, delta=0.05
+        )
     pooled.save(tmp_path / "counts.npz")
     for counts in (
         pooled,
@@ -360,12 +364,12 @@ def test_counts_that_were_refused_are_refused_again(tmp_path, states, refuses):
     )
 
 
-def test_a_file_that_says_more_was_compared_than_there_is_is_refused(tmp_path, refuses):
+def test_a_file_that_says_more_was_compared_than_there_is_is_refused(tmp_path, assert_refused):
     log = sf.count_log(tide_log(tmp_path / "log.csv", True), states=2, reward_range=(0, 1))
     pooled = log.counts.pool()
     pooled.steps.looked_at = 2**62
     pooled.save(tmp_path / "counts.npz")
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "counts by step are not as they were written",
         sf.Counts.load,
@@ -392,14 +396,14 @@ def stays_then_moves(*steps_in_state_0):
     return counts, sf.EpsMix(problem, np.ones((10, 2, 1)), 2.5, pooled=True)
 
 
-def test_no_plan_is_made_from_steps_that_are_not_alike(refuses):
+def test_no_plan_is_made_from_steps_that_are_not_alike(assert_refused):
     """Two steps of ten pay in every episode; pooled, 3.86 was certified. Counts of nothing
     change nothing.
     """
     counts, agent = stays_then_moves(8)
     empty = sf.Counts.zeros(agent.problem, pooled=True)
     for given in (counts, counts.merge(empty), empty.merge(counts)):
-        refuses(
+        assert_refused(
             sf.PremiseContradicted, "21,000 of 21,000 visits at steps 1 to 7", agent.plan, given
         )
     one = sf.Episode([0] * 8 + [1] * 3, [0] * 10)

@@ -243,7 +243,7 @@ def test_what_was_seen_is_latched():
     assert learner.episodes == 200
 
 
-def test_the_watch_can_be_saved_and_gone_on_with(tmp_path, refuses):
+def test_the_watch_can_be_saved_and_gone_on_with(tmp_path, assert_refused):
     """Counts and watch in files, at any moment: the agent that continues sees what the other
     would have.
     """
@@ -262,17 +262,17 @@ def test_the_watch_can_be_saved_and_gone_on_with(tmp_path, refuses):
     assert rest.watch == whole.watch
     assert rest.watch.alarmed
     assert rest.counts == whole.counts
-    refuses(
+    assert_refused(
         sf.InvalidFile, "another watchdog", sf.Watchdog(0.02).on, learner, tmp_path / "watch.npz"
     )
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "another watchdog",
         sf.Watchdog().on,
         agent(floor=1.2),
         tmp_path / "watch.npz",
     )
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "belongs to another agent",
         sf.Learner,
@@ -300,24 +300,26 @@ def test_rewards_are_those_observed_where_they_are_unknown():
     assert isinstance(learnt(Half(), agent(), 250).alarm, sf.Contradiction)
 
 
-def test_the_range_of_returns_is_that_of_the_problem(refuses):
+def test_the_range_of_returns_is_that_of_the_problem(assert_refused):
     """One prize in 50 steps: returns lie in [0, 1], not in [0, 50], and stakes are for that."""
     lake = sf.from_gymnasium("FrozenLake-v1", horizon=50)
     baseline = 0.8 * sf.solve(lake).policy + 0.2 / lake.A
     watch = sf.Watchdog().on(sf.EpsMix(lake.problem, baseline, floor=0.13, pooled=True))
     assert (watch.bet.low, watch.bet.span) == (0.0, 1.0)
     assert watch.bet.f == 0.13
-    refuses(sf.InvalidEpisode, r"return is 1\.5, outside the range \(0, 1\)", watch.after, 1.5)
-    refuses(sf.InvalidEpisode, "outside the range", watch.after, float("nan"))
+    assert_refused(
+        sf.InvalidEpisode, r"return is 1\.5, outside the range \(0, 1\)", watch.after, 1.5
+    )
+    assert_refused(sf.InvalidEpisode, "outside the range", watch.after, float("nan"))
 
 
 # ---- files of another run
 
 
-def test_another_watchdog_is_another_run(tmp_path, refuses):
+def test_another_watchdog_is_another_run(tmp_path, assert_refused):
     path = tmp_path / "run.npz"
     learnt(Coin(), episodes=20, save=path)
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "the watchdog",
         learnt,
@@ -327,7 +329,7 @@ def test_another_watchdog_is_another_run(tmp_path, refuses):
         resume=True,
         alpha=0.02,
     )
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "the watchdog",
         sf.learn,
@@ -384,7 +386,7 @@ def test_a_ledger_says_that_the_agent_was_frozen(tmp_path):
 # ---- refusals
 
 
-def test_whom_it_cannot_watch(refuses):
+def test_whom_it_cannot_watch(assert_refused):
     known = problem()
     costs = {"cost": np.full((H, 3, 2), 0.5), "budget": 3.0, "baseline_cost": 2.0, "episodes": 100}
     baseline = sf.embed_policy(known, np.full((2, 2), 0.5))
@@ -405,9 +407,9 @@ def test_whom_it_cannot_watch(refuses):
         "makes an agent play its baseline, but no baseline of Own is known": Own(),
     }
     for reason, unfit in refused.items():
-        refuses(sf.InvalidSetting, reason, sf.Watchdog().on, unfit)
-        refuses(sf.InvalidSetting, reason, sf.Learner, unfit, seed=0, watchdog=sf.Watchdog())
-    refuses(
+        assert_refused(sf.InvalidSetting, reason, sf.Watchdog().on, unfit)
+        assert_refused(sf.InvalidSetting, reason, sf.Learner, unfit, seed=0, watchdog=sf.Watchdog())
+    assert_refused(
         sf.InvalidSetting,
         "keeps no floor",
         sf.learn,
@@ -420,8 +422,8 @@ def test_whom_it_cannot_watch(refuses):
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, 1e-300, float("nan"), "0.01", True, None])
-def test_what_is_no_alpha(alpha, refuses):
-    refuses(
+def test_what_is_no_alpha(alpha, assert_refused):
+    assert_refused(
         sf.InvalidSetting,
         "the largest probability of a false alarm in the whole run",
         sf.Watchdog,
@@ -429,8 +431,8 @@ def test_what_is_no_alpha(alpha, refuses):
     )
 
 
-def test_what_is_no_watchdog(refuses):
-    refuses(
+def test_what_is_no_watchdog(assert_refused):
+    assert_refused(
         sf.InvalidSetting,
         r"expected sf.Watchdog",
         sf.learn,
@@ -440,7 +442,9 @@ def test_what_is_no_watchdog(refuses):
         seed=0,
         watchdog=0.01,
     )
-    refuses(sf.InvalidSetting, r"expected sf.Watchdog", sf.Learner, agent(), seed=0, watchdog=0.01)
+    assert_refused(
+        sf.InvalidSetting, r"expected sf.Watchdog", sf.Learner, agent(), seed=0, watchdog=0.01
+    )
 
 
 def test_a_watchdog_is_frozen_configuration():

@@ -231,7 +231,7 @@ def test_two_runs_have_other_coins():
         assert [policy for policy, _ in some] != [policy for policy, _ in other]
 
 
-def test_tickets_of_other_runs_and_of_forks_are_refused(tmp_path, refuses):
+def test_tickets_of_other_runs_and_of_forks_are_refused(tmp_path, assert_refused):
     """They have the same number, policy and settings."""
     guard = sf.Guard(floor=0.65, **RANGE, stages=())
     states = [guard.admit(guard.begin(run=run), "c") for run in ("one", "two", None, None)]
@@ -248,10 +248,10 @@ def test_tickets_of_other_runs_and_of_forks_are_refused(tmp_path, refuses):
                     guard.settle(guard.load(tmp_path / f"{i}.npz"), ticket, 1.0).open_tickets == 0
                 )
             else:
-                refuses(sf.InvalidEpisode, "is unknown", guard.settle, state, ticket, 1.0)
+                assert_refused(sf.InvalidEpisode, "is unknown", guard.settle, state, ticket, 1.0)
     again = guard.draw(states[0], guard.plan(states[0]), np.random.default_rng(0))
     assert again[1] == drawn[0][1] and drawn[0][0].ticket(0) == again[1]
-    refuses(sf.InvalidSetting, "run", guard.begin, run="")
+    assert_refused(sf.InvalidSetting, "run", guard.begin, run="")
 
 
 @pytest.mark.parametrize("workers", [1, 4])
@@ -368,20 +368,22 @@ def test_bad_input_is_one_sentence_and_changes_nothing():
         ({"low": 0.0, "high": 1.0, "unit": 3}, "unit"),
     ],
 )
-def test_settings_that_are_refused(settings, words, refuses):
-    refuses(sf.InvalidSetting, words, sf.Guard, **settings)
+def test_settings_that_are_refused(settings, words, assert_refused):
+    assert_refused(sf.InvalidSetting, words, sf.Guard, **settings)
 
 
-def test_a_plan_ends_with_a_withdrawal(refuses):
+def test_a_plan_ends_with_a_withdrawal(assert_refused):
     guard = sf.Guard(**RANGE)
     state = guard.admit(guard.begin(run="r"), "c")
     plan = guard.plan(state)
     stopped = guard.withdraw(state, "c")
-    refuses(sf.InvalidSetting, "withdrawn", guard.draw, stopped, plan, np.random.default_rng(0))
+    assert_refused(
+        sf.InvalidSetting, "withdrawn", guard.draw, stopped, plan, np.random.default_rng(0)
+    )
     assert guard.next_plan(stopped, plan).rho == 0.0 and guard.next_plan(state, plan) is plan
 
 
-def test_a_plan_is_played_by_its_own_state_only(refuses):
+def test_a_plan_is_played_by_its_own_state_only(assert_refused):
     """Another run has the same names and as many returns; a fork settled the same ticket with
     another return.
     """
@@ -405,7 +407,7 @@ def test_a_plan_is_played_by_its_own_state_only(refuses):
         (forks[0], guard.plan(forks[1])),
         (open_one, guard.plan(forks[1])),
     ):
-        refuses(
+        assert_refused(
             sf.InvalidSetting, "another state", guard.draw, state, foreign, np.random.default_rng(0)
         )
     for state in (good, open_one, *forks, after([0.0] * 600, good), guard.admit(good, "d")):
@@ -424,7 +426,7 @@ def test_a_plan_is_played_by_its_own_state_only(refuses):
         (sf.Relative(0.1), 1, -0.1, True),
     ],
 )
-def test_a_return_outside_its_range_freezes_the_guard(floor, policy, ret, alarm, refuses):
+def test_a_return_outside_its_range_freezes_the_guard(floor, policy, ret, alarm, assert_refused):
     guard = sf.Guard(floor=floor, **RANGE)
     state = guard.admit(guard.begin(logged=[1.0] * 300, run="r"), "c")
     before = guard.plan(state)
@@ -453,23 +455,25 @@ def test_a_return_outside_its_range_freezes_the_guard(floor, policy, ret, alarm,
     )
     assert "What the returns prove" not in plan.explain() and "Taken on trust" not in plan.explain()
     assert "What the returns prove" in before.explain() and "Taken on trust" in before.explain()
-    refuses(sf.InvalidSetting, "alarm", guard.draw, state, before, np.random.default_rng(0))
+    assert_refused(sf.InvalidSetting, "alarm", guard.draw, state, before, np.random.default_rng(0))
     assert guard.freeze(state, "again").alarm == state.alarm
 
 
 @pytest.mark.parametrize(("floor", "policy"), [(0.5, 0), (0.5, 1), (sf.Relative(0.1), 1)])
 def test_a_return_that_is_too_high_where_only_a_lower_bound_is_used_is_refused(
-    floor, policy, refuses
+    floor, policy, assert_refused
 ):
     guard = sf.Guard(floor=floor, **RANGE)
     state, ticket = guard.dispatch(guard.admit(guard.begin(), "c"), policy)
-    refuses(sf.InvalidEpisode, "counts as the lowest return", guard.settle, state, ticket, 1.1)
+    assert_refused(
+        sf.InvalidEpisode, "counts as the lowest return", guard.settle, state, ticket, 1.1
+    )
 
 
 # ---- files
 
 
-def test_a_saved_state_goes_on_exactly(tmp_path, refuses):
+def test_a_saved_state_goes_on_exactly(tmp_path, assert_refused):
     guard = sf.Guard(floor=0.55, low=-1.0, high=2.0, delta=0.1, unit="EUR")
     state = guard.begin(logged=[0.5, None, 1.75, 2.0], fingerprint="abc")
     state = played(
@@ -489,7 +493,7 @@ def test_a_saved_state_goes_on_exactly(tmp_path, refuses):
     first = (tmp_path / "g.npz").read_bytes()
     guard.save(back, tmp_path / "g.npz")
     assert (tmp_path / "g.npz").read_bytes() == first
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "another guard",
         sf.Guard(floor=0.5, low=-1.0, high=2.0).load,
@@ -527,7 +531,7 @@ def test_a_saved_state_goes_on_exactly(tmp_path, refuses):
         {"about_guard": lambda x: json.dumps({"guard": json.loads(str(x))["guard"]})},
     ],
 )
-def test_a_state_that_is_impossible_is_refused(tmp_path, damage, refuses):
+def test_a_state_that_is_impossible_is_refused(tmp_path, damage, assert_refused):
     """Also one with a hash that fits."""
     guard = sf.Guard(**RANGE)
     state = played(
@@ -543,7 +547,7 @@ def test_a_state_that_is_impossible_is_refused(tmp_path, damage, refuses):
         "guard-state",
         {**arrays, **{k: f(arrays[k]) for k, f in damage.items()}},
     )
-    refuses(sf.InvalidFile, "damaged", guard.load, tmp_path / "h.npz")
+    assert_refused(sf.InvalidFile, "damaged", guard.load, tmp_path / "h.npz")
 
 
 # ---- words

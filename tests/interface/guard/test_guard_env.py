@@ -297,13 +297,13 @@ def test_a_run_that_was_stopped_is_one_that_was_not(name, stop, interrupted, tmp
         ({"episodes": 31, "ledger": None}, "plans were written to it"),
     ],
 )
-def test_another_run_does_not_go_on_with_a_file(other, words, tmp_path, refuses):
+def test_another_run_does_not_go_on_with_a_file(other, words, tmp_path, assert_refused):
     mine = files(tmp_path / "mine")
     played(episodes=30, **WATCHED, **mine)
     before = mine["save"].read_bytes()
     if "ledger" in other:
         mine["ledger"].unlink()
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         words,
         played,
@@ -371,7 +371,7 @@ def test_an_episode_in_which_the_process_is_killed_is_an_open_ticket(tmp_path, l
     assert played(informed, **SETTINGS, save=tmp_path / "b.npz", resume=True).state == whole.state
 
 
-def test_a_journal_that_does_not_fit_is_refused_and_kept(tmp_path, left, refuses):
+def test_a_journal_that_does_not_fit_is_refused_and_kept(tmp_path, left, assert_refused):
     shutil.copytree(left, tmp_path, dirs_exist_ok=True)
     journal = tmp_path / "b.npz.journal"
     text = journal.read_text()
@@ -382,7 +382,7 @@ def test_a_journal_that_does_not_fit_is_refused_and_kept(tmp_path, left, refuses
     ):
         journal.write_text(changed)
         for _ in range(2):
-            refuses(
+            assert_refused(
                 sf.InvalidFile,
                 words,
                 played,
@@ -393,7 +393,7 @@ def test_a_journal_that_does_not_fit_is_refused_and_kept(tmp_path, left, refuses
             )
         assert journal.read_text() == changed
     (tmp_path / "b.npz").unlink()
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "does not exist",
         played,
@@ -427,12 +427,12 @@ def test_one_process_at_a_time_goes_on_with_a_run(tmp_path):
     assert played(meddling, 40, save=file, resume=True, logged=logged).state == first.state
 
 
-def test_the_watchdog_freezes_a_guard_whose_promise_is_not_supported(refuses):
+def test_the_watchdog_freezes_a_guard_whose_promise_is_not_supported(assert_refused):
     """The baseline is below the floor, and that it is not is a premise: the returns show it."""
     high = sf.Guard(floor=0.75, low=0.0, high=1.0)
     run = played(episodes=150, guard=high, watchdog=sf.Watchdog())
     assert "ALARM after" in run.alarm and not run.promise.certified
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "relative",
         played,
@@ -452,11 +452,11 @@ def test_several_candidates_by_name_with_fingerprints():
     )
 
 
-def test_what_is_refused(refuses):
-    refuses(sf.InvalidPolicy, "predict", played, 3)
-    refuses(sf.InvalidSetting, "which is no policy", played, fingerprints={"other": "1"})
-    refuses(sf.InvalidSetting, "Say which with save", played, resume=True)
-    refuses(sf.InvalidSetting, "watchdog", played, watchdog=0.01)
+def test_what_is_refused(assert_refused):
+    assert_refused(sf.InvalidPolicy, "predict", played, 3)
+    assert_refused(sf.InvalidSetting, "which is no policy", played, fingerprints={"other": "1"})
+    assert_refused(sf.InvalidSetting, "Say which with save", played, resume=True)
+    assert_refused(sf.InvalidSetting, "watchdog", played, watchdog=0.01)
 
 
 @pytest.mark.full
@@ -482,14 +482,14 @@ def test_a_model_of_scikit_learn():
     assert run.failed == 0 and run.played["candidate"] > 10
 
 
-def test_a_run_never_cuts_the_ledger_of_another_one_and_knows_its_own(tmp_path, refuses):
+def test_a_run_never_cuts_the_ledger_of_another_one_and_knows_its_own(tmp_path, assert_refused):
     """A mistyped file is refused, and so is a ledger that lost plans which the run remembers.
     Not a byte changes.
     """
     plans = {"ledger": tmp_path / "plans.ledger", "logged": [1.0, 0.0, 1.0] * 100}
     played(informed, 60, save=tmp_path / "run.npz", **plans)
     before = plans["ledger"].read_bytes()
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "exists",
         played,
@@ -502,7 +502,7 @@ def test_a_run_never_cuts_the_ledger_of_another_one_and_knows_its_own(tmp_path, 
     assert plans["ledger"].read_bytes() == before
     fewer = b"".join(before.splitlines(keepends=True)[:-2])
     plans["ledger"].write_bytes(fewer)
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "not the ledger that this run wrote",
         played,

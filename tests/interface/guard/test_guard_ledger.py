@@ -69,7 +69,7 @@ def absolute(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", GUARDS)
-def test_a_true_ledger_is_accepted(tmp_path, name, refuses):
+def test_a_true_ledger_is_accepted(tmp_path, name, assert_refused):
     path = tmp_path / "g.ledger"
     ledger, state = written(path, name)
     verdict = sf.check_ledger(path)
@@ -80,8 +80,8 @@ def test_a_true_ledger_is_accepted(tmp_path, name, refuses):
         and verdict.certified + verdict.trusted == verdict.plans
     )
     assert "closed" in repr(ledger)
-    refuses(sf.InvalidSetting, "closed", ledger.write, GUARDS[name].plan(state))
-    refuses(sf.InvalidFile, "exists", sf.GuardLedger, path, GUARDS[name])
+    assert_refused(sf.InvalidSetting, "closed", ledger.write, GUARDS[name].plan(state))
+    assert_refused(sf.InvalidFile, "exists", sf.GuardLedger, path, GUARDS[name])
 
 
 @pytest.mark.parametrize("floor", [0.5, sf.Relative(0.1)])
@@ -528,13 +528,15 @@ def test_the_summary_says_what_was_declared(absolute, tmp_path):
     assert "the floor is 1 of the baseline's value less 0.4, returns lie in -1 to 1" in told
 
 
-def test_a_ledger_of_another_guard_is_not_continued(tmp_path, refuses):
+def test_a_ledger_of_another_guard_is_not_continued(tmp_path, assert_refused):
     path = tmp_path / "g.ledger"
     _, state = written(path, "absolute", 40)
     other = GUARDS["below"]
-    refuses(sf.InvalidFile, "another guard", sf.GuardLedger.resume, path, other, other.begin())
+    assert_refused(
+        sf.InvalidFile, "another guard", sf.GuardLedger.resume, path, other, other.begin()
+    )
     (tmp_path / "text").write_text("no ledger\n")
-    refuses(
+    assert_refused(
         sf.InvalidFile,
         "not the ledger",
         sf.GuardLedger.resume,
@@ -542,7 +544,7 @@ def test_a_ledger_of_another_guard_is_not_continued(tmp_path, refuses):
         GUARDS["absolute"],
         state,
     )
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "not made by the guard",
         sf.GuardLedger(tmp_path / "new", other).write,

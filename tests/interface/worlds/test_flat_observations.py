@@ -65,23 +65,23 @@ def test_the_order_is_that_of_numpy():
 
 
 @pytest.mark.parametrize("wrong", [(32, 1, 0), (4, 1), (4.5, 1, 0), (4, -1, 0)])
-def test_what_is_no_observation_is_refused(wrong, refuses):
-    refuses(
+def test_what_is_no_observation_is_refused(wrong, assert_refused):
+    assert_refused(
         sf.InvalidModel, "observation", sf.FlatDiscrete(gymnasium.make("Blackjack-v1")).state, wrong
     )
 
 
-def test_what_cannot_be_flat(refuses):
-    refuses(
+def test_what_cannot_be_flat(assert_refused):
+    assert_refused(
         sf.InvalidModel,
         r"a part Box.*grouped into ranges first",
         sf.FlatDiscrete,
         Shows(Tuple([Discrete(2), Box(0, 1)])),
     )
-    refuses(
+    assert_refused(
         sf.InvalidModel, r"1e\+12 values", sf.FlatDiscrete, Shows(MultiDiscrete([10**6, 10**6]))
     )
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         r"state is 704, expected one of 0\.\.703",
         sf.FlatDiscrete(gymnasium.make("Blackjack-v1")).parts,
@@ -89,8 +89,8 @@ def test_what_cannot_be_flat(refuses):
     )
 
 
-def test_the_message_names_the_wrapper_where_it_helps(refuses):
-    refuses(
+def test_the_message_names_the_wrapper_where_it_helps(assert_refused):
+    assert_refused(
         sf.InvalidModel,
         r"each observation is a number\. sf\.FlatDiscrete\(env\) does that\.",
         sf.from_gymnasium,
@@ -124,20 +124,20 @@ def test_blackjack_is_learnt_live(tmp_path):
     assert sf.learn(env, agent, 27, seed=0, save=tmp_path / "run.npz", resume=True).episodes == 27
 
 
-def test_versions_of_taxi_are_named(refuses):
+def test_versions_of_taxi_are_named(assert_refused):
     for asked in ("Taxi-v9", "Taxi-v3"):
-        refuses(
+        assert_refused(
             sf.InvalidModel,
             r"Gymnasium .* has Taxi-v\d\. It is Taxi-v3 until .*Taxi-v4 since",
             sf.from_gymnasium,
             asked,
             horizon=5,
         )
-    refuses(
+    assert_refused(
         sf.InvalidModel, r"has CliffWalking-v1\.$", sf.from_gymnasium, "CliffWalking-v7", horizon=5
     )
     # control: nothing to name
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         r"Environment `Nowhere` doesn't exist\.$",
         sf.from_gymnasium,
@@ -177,9 +177,9 @@ def softmax(dtype, shape=(4, 3, 5)):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_a_rounded_softmax_is_refused_with_what_to_do(dtype, refuses):
+def test_a_rounded_softmax_is_refused_with_what_to_do(dtype, assert_refused):
     rounded = softmax(dtype)
-    refuses(
+    assert_refused(
         sf.InvalidPolicy,
         r"sums to .*Cast to float64 and divide each row.*sf.normalise\(policy\)",
         sf.check_policy,
@@ -194,7 +194,7 @@ def test_a_rounded_softmax_is_refused_with_what_to_do(dtype, refuses):
     np.testing.assert_array_equal(sf.normalise(policy[0]), sf.normalise(policy)[0])
 
 
-def test_what_was_no_distribution_is_not_made_one(refuses):
+def test_what_was_no_distribution_is_not_made_one(assert_refused):
     good = softmax(np.float64)
     for wrong, words in (
         (good * 1.002, "expected 1 within 0.001"),
@@ -205,10 +205,10 @@ def test_what_was_no_distribution_is_not_made_one(refuses):
         (0.5, "expected rows of probabilities"),
         ("uniform", "dtype"),
     ):
-        refuses(sf.InvalidPolicy, words, sf.normalise, wrong)
+        assert_refused(sf.InvalidPolicy, words, sf.normalise, wrong)
     with pytest.raises(sf.InvalidPolicy) as refusal:
         sf.check_policy(good * 1.002)
     assert "normalise" not in str(refusal.value)  # far from it: no hint
     negative = good.copy()
     negative[0, 0, :2] = (-1e-9, negative[0, 0, 0] + negative[0, 0, 1] + 1e-9)
-    refuses(sf.InvalidPolicy, "expected a probability >= 0", sf.normalise, negative)
+    assert_refused(sf.InvalidPolicy, "expected a probability >= 0", sf.normalise, negative)

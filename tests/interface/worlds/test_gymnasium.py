@@ -112,9 +112,9 @@ def test_spaces_may_start_anywhere_and_observations_be_any_integer(kind):
 
 
 @pytest.mark.parametrize("shown", [1.5, "1", None, np.array([1]), 2, -1])
-def test_an_observation_that_is_no_state_is_refused(shown, refuses):
+def test_an_observation_that_is_no_state_is_refused(shown, assert_refused):
     env = Tabled(walk(), kind=lambda s: shown)
-    refuses(sf.InvalidModel, "The environment showed", sf.from_gymnasium, env, horizon=3)
+    assert_refused(sf.InvalidModel, "The environment showed", sf.from_gymnasium, env, horizon=3)
 
 
 def test_several_starts_get_a_common_one():
@@ -135,7 +135,7 @@ def test_several_starts_get_a_common_one():
     assert (one.S, one.H, one.s1) == (3, 4, 1)  # a distribution on one state needs none
 
 
-def test_a_rule_for_the_environments_own_states_is_refused_with_embed_policy(refuses):
+def test_a_rule_for_the_environments_own_states_is_refused_with_embed_policy(assert_refused):
     several = sf.from_gymnasium(Tabled(walk(), starts=[0.25, 0.75]), horizon=4).problem
     one = sf.from_gymnasium(Tabled(walk(), starts=[0.0, 1.0]), horizon=4).problem
     rule = np.full((2, 2), 0.5)
@@ -144,7 +144,7 @@ def test_a_rule_for_the_environments_own_states_is_refused_with_embed_policy(ref
         (several, "the absorbing state and the common start"),
     ):
         for given in (rule, np.broadcast_to(rule, (4, 2, 2))):
-            refuses(
+            assert_refused(
                 sf.InvalidPolicy,
                 rf"without {which}: use sf.embed_policy\(problem, rule\)",
                 sf.StepMix,
@@ -177,16 +177,16 @@ def test_several_starts_are_played_through_the_common_one():
         (["a", "b"], "initial_state_distrib has dtype"),
     ],
 )
-def test_a_start_distribution_must_be_one(said, message, refuses):
+def test_a_start_distribution_must_be_one(said, message, assert_refused):
     env = Tabled(walk())
     env.initial_state_distrib = said
-    refuses(sf.InvalidModel, message, sf.from_gymnasium, env, horizon=4)
+    assert_refused(sf.InvalidModel, message, sf.from_gymnasium, env, horizon=4)
 
 
-def test_several_starts_that_nobody_declared_are_refused(refuses):
+def test_several_starts_that_nobody_declared_are_refused(assert_refused):
     env = Tabled(walk(), starts=[0.5, 0.5])
     del env.initial_state_distrib
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         r"starts in several states .* does not say how likely",
         sf.from_gymnasium,
@@ -215,7 +215,7 @@ def test_rewards_are_rescaled_and_translated_back():
     assert world.problem.level(20.0) == pytest.approx(4.0)
 
 
-def test_rewards_by_next_state_stay_and_the_papers_bounds_refuse_them(refuses):
+def test_rewards_by_next_state_stay_and_the_papers_bounds_refuse_them(assert_refused):
     """Winning and being fined are two outcomes of one pair. `averaged` tells learners its mean
     instead.
     """
@@ -224,7 +224,7 @@ def test_rewards_by_next_state_stay_and_the_papers_bounds_refuse_them(refuses):
     # 5 and -1, rescaled
     assert after[0, 0, 1, 2] == pytest.approx(1.0) and after[0, 0, 1, 1] == pytest.approx(0.0)
     baseline = sf.uniform(4, 3, 2)
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         r"rewards that depend on the next state.*world\.averaged\(\)",
         sf.StepMix.paper,
@@ -232,7 +232,7 @@ def test_rewards_by_next_state_stay_and_the_papers_bounds_refuse_them(refuses):
         baseline,
         0.1,
     )
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "rewards that depend on the next state",
         sf.BPIUCBVI,
@@ -271,15 +271,17 @@ def test_a_world_that_pays_nothing_converts():
         ((-np.inf, 5), "expected two finite numbers"),
     ],
 )
-def test_a_declared_range_must_hold_every_reward(reward_range, message, refuses):
+def test_a_declared_range_must_hold_every_reward(reward_range, message, assert_refused):
     env = Tabled(walk(1, 3), first_state=1, first_action=3)
-    refuses(sf.InvalidModel, message, sf.from_gymnasium, env, horizon=4, reward_range=reward_range)
+    assert_refused(
+        sf.InvalidModel, message, sf.from_gymnasium, env, horizon=4, reward_range=reward_range
+    )
 
 
-def test_a_declared_range_must_contain_0(refuses):
+def test_a_declared_range_must_contain_0(assert_refused):
     """After its end an episode earns 0 a step, so 0 is a reward like the others."""
     P = {0: {0: [(1.0, 0, 2.0, False)], 1: [(1.0, 0, 3.0, True)]}}
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         r"\(1, 4\), which does not contain 0.*declare \(0, 4\)",
         sf.from_gymnasium,
@@ -304,16 +306,16 @@ def test_a_declared_range_must_contain_0(refuses):
         ({0: {0: [(1.0, 0, np.nan, False)]}}, "nan"),
     ],
 )
-def test_a_broken_model_is_refused(P, message, refuses):
+def test_a_broken_model_is_refused(P, message, assert_refused):
     env = Tabled(P)
     env.action_space = Discrete(1)
-    refuses(sf.InvalidModel, message, sf.from_gymnasium, env, horizon=2)
+    assert_refused(sf.InvalidModel, message, sf.from_gymnasium, env, horizon=2)
 
 
-def test_rewards_and_start_are_not_declared_twice(refuses):
+def test_rewards_and_start_are_not_declared_twice(assert_refused):
     for env in (Tabled(walk()), gymnasium.make(f"{HERE}:Trap-v0")):
         for given in ({"rewards": np.zeros((2, 2))}, {"start": 0}):
-            refuses(
+            assert_refused(
                 sf.InvalidModel,
                 "Leave `rewards` and `start` out",
                 sf.from_gymnasium,
@@ -337,9 +339,9 @@ def test_rewards_and_start_are_not_declared_twice(refuses):
         lambda: gymnasium.wrappers.TimeLimit(Tabled(walk(), shown=False), 100),
     ],
 )
-def test_a_time_limit_shorter_than_the_horizon_is_refused(make, refuses):
+def test_a_time_limit_shorter_than_the_horizon_is_refused(make, assert_refused):
     """An episode that was cut is not one that ended."""
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         "cuts episodes after 100 steps, before the horizon of 200",
         sf.from_gymnasium,
@@ -358,15 +360,17 @@ def test_a_time_limit_as_long_as_the_horizon_is_fine():
 
 
 @pytest.mark.parametrize("horizon", [0, -1, 2.5, "3", True, None])
-def test_the_horizon_is_a_whole_number(horizon, refuses):
-    refuses(sf.InvalidModel, "horizon is", sf.from_gymnasium, "FrozenLake-v1", horizon=horizon)
+def test_the_horizon_is_a_whole_number(horizon, assert_refused):
+    assert_refused(
+        sf.InvalidModel, "horizon is", sf.from_gymnasium, "FrozenLake-v1", horizon=horizon
+    )
 
 
 # ---- spaces
 
 
-def test_continuous_spaces_are_refused(refuses):
-    refuses(
+def test_continuous_spaces_are_refused(assert_refused):
+    assert_refused(
         sf.InvalidModel,
         r"observation space is Box.*expected Discrete\(n\)",
         sf.from_gymnasium,
@@ -375,7 +379,7 @@ def test_continuous_spaces_are_refused(refuses):
     )
     env = Tabled(walk())
     env.action_space = Box(0.0, 1.0)
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         r"action space is Box.*each action is a number",
         sf.from_gymnasium,
@@ -383,7 +387,9 @@ def test_continuous_spaces_are_refused(refuses):
         horizon=10,
     )
     agent = sf.BPIUCBVI.paper(sf.world("trap").problem)
-    refuses(sf.InvalidModel, "observation space is Box", sf.learn, "CartPole-v1", agent, 3, seed=0)
+    assert_refused(
+        sf.InvalidModel, "observation space is Box", sf.learn, "CartPole-v1", agent, 3, seed=0
+    )
 
 
 # ---- an environment without a model becomes a problem
@@ -396,7 +402,7 @@ def opaque(**settings):
 AVERAGE = np.array([[0.0, 2.0], [0.0, 2.0]])  # what `walk` pays on average
 
 
-def test_without_model_and_rewards_the_rewards_are_unknown(refuses):
+def test_without_model_and_rewards_the_rewards_are_unknown(assert_refused):
     problem = sf.from_gymnasium(opaque(), horizon=4, reward_range=(-1, 5), start=0)
     assert isinstance(problem, sf.Problem)
     assert problem.unknown_rows is not None and problem.unknown_rows.reshape(-1, 3, 2)[:, :2].all()
@@ -409,13 +415,13 @@ def test_without_model_and_rewards_the_rewards_are_unknown(refuses):
     )
     paid = run.counts.x_sa[:, :2].sum() / 2**20  # observed, in units of this library
     assert 0.0 < paid <= run.counts.n_sas[:, :2].sum()
-    refuses(sf.InvalidSetting, "not proved for unknown rewards", sf.BPIUCBVI.paper, problem)
+    assert_refused(sf.InvalidSetting, "not proved for unknown rewards", sf.BPIUCBVI.paper, problem)
 
 
-def test_the_range_of_rewards_must_be_declared(refuses):
+def test_the_range_of_rewards_must_be_declared(assert_refused):
     """What an unseen reward may be is the owner's word: nothing else bounds it."""
     for given in ({}, {"rewards": AVERAGE}):
-        refuses(
+        assert_refused(
             sf.InvalidModel,
             "range of rewards must be declared",
             sf.from_gymnasium,
@@ -437,8 +443,8 @@ def test_the_range_of_rewards_must_be_declared(refuses):
         (np.full((2, 2), np.nan), (-1, 5), "expected a finite number"),
     ],
 )
-def test_declared_rewards_are_checked(rewards, reward_range, message, refuses):
-    refuses(
+def test_declared_rewards_are_checked(rewards, reward_range, message, assert_refused):
+    assert_refused(
         sf.InvalidModel,
         message,
         sf.from_gymnasium,
@@ -513,9 +519,9 @@ def test_learning_live_has_no_promise_for_another_floor():
     )
 
 
-def test_an_agent_for_another_environment_is_refused(refuses):
+def test_an_agent_for_another_environment_is_refused(assert_refused):
     problem = sf.from_gymnasium("FrozenLake-v1", horizon=5).problem
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         r"the environment has 2 states and 2 actions. Make the problem with",
         sf.learn,
@@ -525,7 +531,7 @@ def test_an_agent_for_another_environment_is_refused(refuses):
         seed=0,
     )
     other = sf.from_gymnasium(Tabled(walk(win=4.0)), horizon=4, reward_range=(-1, 5)).problem
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         "knows other rewards",
         sf.learn,
@@ -535,7 +541,7 @@ def test_an_agent_for_another_environment_is_refused(refuses):
         seed=0,
     )
     common = sf.from_gymnasium(Tabled(walk(), starts=[0.5, 0.5]), horizon=4).problem
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         r"Build the agent from world\.problem",
         sf.learn,
@@ -544,7 +550,7 @@ def test_an_agent_for_another_environment_is_refused(refuses):
         3,
         seed=0,
     )
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         r"Expected an agent such as sf.StepMix\(...\), found str",
         sf.learn,
@@ -592,9 +598,9 @@ def test_embed_policy_knows_the_added_states():
         np.ones((1, 1, 1, 1)),
     ],
 )
-def test_embed_policy_refuses_what_does_not_fit(rule, refuses):
+def test_embed_policy_refuses_what_does_not_fit(rule, assert_refused):
     problem = sf.from_gymnasium(Tabled(walk()), horizon=3).problem
-    refuses(
+    assert_refused(
         sf.InvalidPolicy,
         r"fits no environment behind Problem\(S=3, A=2, H=3",
         sf.embed_policy,
@@ -618,19 +624,19 @@ def test_every_family_passes_gymnasiums_own_check(name):
     assert env.unwrapped.model.name == name
 
 
-def test_gymnasiums_check_would_find_a_fault(refuses):
+def test_gymnasiums_check_would_find_a_fault(assert_refused):
     """Control for the test above: it only warns of many faults, and here warnings are errors."""
     env = gymnasium.make(f"{HERE}:Trap-v0").unwrapped
     env.observation_space = Discrete(1)  # the good and the bad end are outside
-    refuses(UserWarning, "not within the observation space", check_env, env)
+    assert_refused(UserWarning, "not within the observation space", check_env, env)
 
 
-def test_sizes_are_chosen_in_make(refuses):
+def test_sizes_are_chosen_in_make(assert_refused):
     env = gymnasium.make(f"{HERE}:Random-v0", S=3, A=2, H=4, seed=7)
     assert env.observation_space == Discrete(3)
     assert env.action_space == Discrete(2)
     np.testing.assert_array_equal(env.unwrapped.model.P, sf.random_mdp(3, 2, 4, seed=7).P)
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         "World 'river-swim' has no K",
         gymnasium.make,
@@ -639,7 +645,7 @@ def test_sizes_are_chosen_in_make(refuses):
     )
 
 
-def test_an_episode_of_our_worlds(refuses):
+def test_an_episode_of_our_worlds(assert_refused):
     """Rewards in the world's own units, cut after H steps, the same with the same seed, never
     played past its end.
     """
@@ -665,19 +671,19 @@ def test_an_episode_of_our_worlds(refuses):
     assert history != episode(1)
     earned = sum(reward for *_, reward in history)
     assert earned == pytest.approx(sum(model.r[h, s, a] for h, (s, a, _, _) in enumerate(history)))
-    refuses(sf.InvalidModel, rf"had its {model.H} steps\. Call reset", env.step, 0)
+    assert_refused(sf.InvalidModel, rf"had its {model.H} steps\. Call reset", env.step, 0)
 
 
 @pytest.mark.parametrize("action", [-1, 2, 0.5, "0", None])
-def test_our_worlds_refuse_an_action_that_does_not_exist(action, refuses):
+def test_our_worlds_refuse_an_action_that_does_not_exist(action, assert_refused):
     env = gymnasium.make(f"{HERE}:Trap-v0").unwrapped
     env.reset(seed=0)
-    refuses(sf.InvalidModel, r"expected one of 0..1", env.step, action)
+    assert_refused(sf.InvalidModel, r"expected one of 0..1", env.step, action)
     assert env.step(np.int64(1))[0] in (1, 2)
 
 
-def test_our_worlds_have_one_horizon(refuses):
-    refuses(
+def test_our_worlds_have_one_horizon(assert_refused):
+    assert_refused(
         sf.InvalidModel,
         r"This world has 2 steps, not 3\. Use horizon=2",
         sf.from_gymnasium,

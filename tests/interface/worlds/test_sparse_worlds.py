@@ -139,11 +139,11 @@ def test_duplicates_are_added_up_and_zeros_left_out():
         ),
     ],
 )
-def test_bad_matrices_are_refused(P, settings, text, refuses):
-    refuses(sf.SurefootError, text, sf.TabularMDP, P, **({"r": R, "H": H} | settings))
+def test_bad_matrices_are_refused(P, settings, text, assert_refused):
+    assert_refused(sf.SurefootError, text, sf.TabularMDP, P, **({"r": R, "H": H} | settings))
 
 
-def test_rewards_that_are_not_stored(refuses):
+def test_rewards_that_are_not_stored(assert_refused):
     """They pay 0 in the user's units; where 0 is no reward, all that are possible must be
     stored.
     """
@@ -151,7 +151,7 @@ def test_rewards_that_are_not_stored(refuses):
     world = sf.TabularMDP(sparse(), r_next=stored, H=H, units=sf.Units(-10.0, 10.0))
     assert world.r[0, 0, 0] == pytest.approx(2.5)
     assert float(world.mean_reward(0, 0, 0, 3)) == 0.5
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         "does not store a reward for every next state that is possible",
         sf.TabularMDP,
@@ -165,11 +165,11 @@ def test_rewards_that_are_not_stored(refuses):
     assert sf.solve(known).value == pytest.approx(21.0)
 
 
-def test_sizes_that_do_not_fit_are_refused_before_memory_is_taken(refuses):
+def test_sizes_that_do_not_fit_are_refused_before_memory_is_taken(assert_refused):
     """A matrix of 10^9 rows without entries takes no memory in this form; nor does its refusal."""
     wide = scipy.sparse.coo_array(([1.0], ([0], [0])), shape=(10**9, 10**8))
     tracemalloc.start()
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         r"policies, rewards and values would take about .* GB",
         sf.TabularMDP,
@@ -177,16 +177,20 @@ def test_sizes_that_do_not_fit_are_refused_before_memory_is_taken(refuses):
         r_next=wide,
         H=50,
     )
-    refuses(sf.InvalidModel, "would take about", sf.world, "grid-traps", rows=10**5, columns=10**5)
-    refuses(sf.InvalidModel, "would take about", sf.world, "call-centre", lines=10**6, desks=10**3)
+    assert_refused(
+        sf.InvalidModel, "would take about", sf.world, "grid-traps", rows=10**5, columns=10**5
+    )
+    assert_refused(
+        sf.InvalidModel, "would take about", sf.world, "call-centre", lines=10**6, desks=10**3
+    )
     assert tracemalloc.get_traced_memory()[1] < 10**6
     tracemalloc.stop()
 
 
-def test_dense_arrays_of_a_large_world_are_refused_with_what_to_read(refuses):
+def test_dense_arrays_of_a_large_world_are_refused_with_what_to_read(assert_refused):
     world = sf.world("grid-traps", rows=70, columns=70).with_support()
     for read in (lambda: world.P, lambda: world.P_rows, lambda: world.P_pairs):
-        refuses(sf.InvalidModel, r"Read world\.successors and world\.p_list instead", read)
+        assert_refused(sf.InvalidModel, r"Read world\.successors and world\.p_list instead", read)
     with pytest.raises(sf.InvalidModel, match=r"Read problem\.mask_lists instead"):
         _ = world.problem.support
     by_next = scipy.sparse.csr_array(
@@ -194,7 +198,7 @@ def test_dense_arrays_of_a_large_world_are_refused_with_what_to_read(refuses):
     )
     paid = sf.Problem(r_next=by_next, H=2)
     assert (paid.S, paid.A) == (4900, 4)
-    refuses(sf.InvalidModel, r"Read problem\.paid_lists instead", paid.r_next_at, 0)
+    assert_refused(sf.InvalidModel, r"Read problem\.paid_lists instead", paid.r_next_at, 0)
 
 
 LP_AGENTS = [sf.DOPE, sf.OptPessLP]
@@ -203,7 +207,7 @@ DENSE_AGENTS = [sf.UCBVI, sf.BPIUCBVIMenard]
 
 @pytest.mark.parametrize("kind", LP_AGENTS + DENSE_AGENTS)
 def test_agents_with_a_number_for_every_next_state_refuse_many_states_before_they_take_memory(
-    kind, refuses
+    kind, assert_refused
 ):
     world = sf.world("grid-traps", rows=70, columns=70)
     known = {"episodes": 9, "accuracy": 0.5, "baseline_value": sf.value(world, world.baseline)}
@@ -211,7 +215,7 @@ def test_agents_with_a_number_for_every_next_state_refuse_many_states_before_the
     fields = inspect.signature(kind).parameters
     counts = sf.simulate(world, sf.BPIUCBVI(world.problem, pooled=True), 2, seed=0).counts
     tracemalloc.start()
-    refuses(
+    assert_refused(
         sf.InvalidSetting,
         r"x 4900 x 4 x 4900, expected at most .*StepMix, EpsMix",
         lambda: kind(
@@ -223,7 +227,7 @@ def test_agents_with_a_number_for_every_next_state_refuse_many_states_before_the
     tracemalloc.stop()
 
 
-def test_a_problem_may_be_sparse_by_itself(refuses):
+def test_a_problem_may_be_sparse_by_itself(assert_refused):
     mask = sparse(changed((slice(None), 0), 0.0) > 0)
     problem = sf.Problem(R, H=H, support=mask, stationary=True)
     assert problem.knows_support
@@ -237,7 +241,9 @@ def test_a_problem_may_be_sparse_by_itself(refuses):
     paid = sf.Problem(r_next=sparse(), H=H, stationary=True)
     assert paid.r_next_rows.shape == (1, S * A, S)
     assert not paid.plain
-    refuses(sf.InvalidSetting, "next state", sf.StepMix.paper, paid, sf.uniform(H, S, A), floor=0.1)
+    assert_refused(
+        sf.InvalidSetting, "next state", sf.StepMix.paper, paid, sf.uniform(H, S, A), floor=0.1
+    )
     hidden = paid.forget(rewards=True)
     assert hidden.r_next_rows is None
     assert hidden.stationary
@@ -393,5 +399,5 @@ def test_a_call_centre_by_hand():
         ({"slip": -0.1}, "slip is -0.1"),
     ],
 )
-def test_wrong_sizes_of_a_grid(sizes, text, refuses):
-    refuses(sf.InvalidModel, text, sf.world, "grid-traps", **sizes)
+def test_wrong_sizes_of_a_grid(sizes, text, assert_refused):
+    assert_refused(sf.InvalidModel, text, sf.world, "grid-traps", **sizes)

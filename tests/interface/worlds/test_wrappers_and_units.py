@@ -17,17 +17,17 @@ def lake():
     return sf.EpsMix.paper(world.problem, 0.8 * sf.solve(world).policy + 0.05, 0.0, pooled=True)
 
 
-def test_a_wrapper_that_may_change_the_law_is_refused(lake, refuses):
+def test_a_wrapper_that_may_change_the_law_is_refused(lake, assert_refused):
     env = gymnasium.make("FrozenLake-v1")
     for wrapped in (
         gymnasium.wrappers.StickyAction(env, 0.5),
         gymnasium.wrappers.TransformReward(env, lambda r: 5 * r),
     ):
-        refuses(sf.InvalidModel, "is wrapped in", sf.from_gymnasium, wrapped, horizon=20)
-        refuses(sf.InvalidModel, "is wrapped in", sf.learn, wrapped, lake, 3, seed=0)
+        assert_refused(sf.InvalidModel, "is wrapped in", sf.from_gymnasium, wrapped, horizon=20)
+        assert_refused(sf.InvalidModel, "is wrapped in", sf.learn, wrapped, lake, 3, seed=0)
     watched = gymnasium.wrappers.RecordEpisodeStatistics(env)
     assert sf.learn(watched, lake, 3, seed=0).episodes == 3
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         "fickle_passenger",
         sf.from_gymnasium,
@@ -83,13 +83,15 @@ class Liar(Die):
         self.P = {s: {a: row for a in range(6)} for s in range(6)}
 
 
-def test_an_impossible_transition_ends_learning(refuses):
+def test_an_impossible_transition_ends_learning(assert_refused):
     world = sf.from_gymnasium(Liar(), horizon=10, reward_range=(0, 1))
     agent = sf.StepMix.paper(world.problem, sf.uniform(10, world.S, 6), 0.0)
-    refuses(sf.InvalidEpisode, "own model says is impossible", sf.learn, Liar(), agent, 50, seed=0)
+    assert_refused(
+        sf.InvalidEpisode, "own model says is impossible", sf.learn, Liar(), agent, 50, seed=0
+    )
 
 
-def test_a_learner_goes_on_after_the_episodes_its_counts_hold(refuses):
+def test_a_learner_goes_on_after_the_episodes_its_counts_hold(assert_refused):
     world = sf.world("trap")
     agent = sf.StepMix.paper(world.problem, world.baseline, 0.6)
     env = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0")
@@ -112,16 +114,18 @@ def test_a_learner_goes_on_after_the_episodes_its_counts_hold(refuses):
     assert second.counts == whole.counts
     with pytest.raises(sf.InvalidCounts):
         sf.Learner(agent, 0, counts=[1])
-    refuses(sf.InvalidSetting, "absorbing_state is 9", sf.Learner, agent, 0, absorbing_state=9)
+    assert_refused(
+        sf.InvalidSetting, "absorbing_state is 9", sf.Learner, agent, 0, absorbing_state=9
+    )
 
 
 @pytest.mark.parametrize("reward", [1e9, -0.5, float("nan"), "x", None.__class__])
-def test_a_reward_outside_the_range_is_refused_by_the_learner(reward, refuses):
+def test_a_reward_outside_the_range_is_refused_by_the_learner(reward, assert_refused):
     world = sf.world("trap")
     learner = sf.Learner(sf.StepMix.paper(world.problem, world.baseline, 0.6), 0)
     learner.begin()
     learner.act(0)
-    refuses(sf.InvalidEpisode, "The reward is", learner.observe, 1, reward)
+    assert_refused(sf.InvalidEpisode, "The reward is", learner.observe, 1, reward)
     assert learner.counts.n_sas.sum() == 0
 
 
@@ -146,8 +150,8 @@ def test_a_live_run_with_a_floor_does_not_say_that_it_has_none():
         ({"reward_range": (0, 1, 2)}, "expected two numbers"),
     ],
 )
-def test_refusals(arguments, error, refuses):
-    refuses(
+def test_refusals(arguments, error, assert_refused):
+    assert_refused(
         sf.InvalidModel,
         error,
         sf.from_gymnasium,
@@ -155,10 +159,10 @@ def test_refusals(arguments, error, refuses):
     )
 
 
-def test_a_table_that_is_no_table_is_said(refuses):
+def test_a_table_that_is_no_table_is_said(assert_refused):
     env = Die()
     env.P = {s: {a: [("often", 0, 0.0, False)] for a in range(6)} for s in range(6)}
-    refuses(
+    assert_refused(
         sf.InvalidModel,
         r"P\[0\]\[0\] is missing or not a list of .*could not convert",
         sf.from_gymnasium,
