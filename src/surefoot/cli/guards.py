@@ -291,9 +291,10 @@ def _tickets(
 def _policy(row: "Row") -> str:
     """Return the name of a row's policy; "" where there is none."""
     name = row.cells.get("policy") or ""
-    if name != name.strip():
+    if name != name.strip() or not name.isprintable():
         raise InvalidLog(
-            f"{row.place}: the policy is {name[:60]!r}, expected a name without spaces around it."
+            f"{row.place}: the policy is {name[:60]!r}, expected a name that can be printed, "
+            "without spaces around it."
         )
     return name
 

@@ -87,12 +87,14 @@ def logs_example(
     ),
     episodes: Annotated[int, typer.Option(min=1, help="How many episodes to write.")] = 5_000,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the draws.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace the log if it exists.")] = False,
 ) -> None:
     """Write an example log: episodes of a world's usual baseline."""
     from surefoot.run import by_name
     from surefoot.run.sample_log import sample_log
     from surefoot.worlds.registry import family
 
+    require_new(out, force)
     chosen = family(world)
     built = chosen.build()
     assert built.baseline is not None

@@ -208,7 +208,8 @@ def first_problem(log: OpenLog, horizon: int | None = None) -> str:
     not add up.
     """
     texts = [finding.text for finding in audit(log, horizon).errors]
-    return f"{log.where}: {' '.join(texts or ['The totals of its counts do not add up.'])}"
+    texts = texts or ["The totals of its counts do not add up."]
+    return f"{log.where}: {' '.join(texts)} Which rows: sf.check_log, or `surefoot logs check`."
 
 
 class Fault(NamedTuple):

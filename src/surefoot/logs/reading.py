@@ -127,7 +127,8 @@ def open_rows(
     wanted = Wanted(
         names,
         (*COLUMNS, *said),
-        "Give its name in the log: columns={{'{0}': ...}}, or --column {0}=NAME.",
+        "Names of columns stand in line 1, and nothing above them. Give its name in the log: "
+        "columns={{'{0}': ...}}, or --column {0}=NAME.",
     )
     raw = open_raw(con, files, wanted, folder, numbered=all_faults, keep_torn=all_faults)
     if not raw.rows:

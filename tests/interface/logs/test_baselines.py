@@ -175,7 +175,10 @@ class TestTheCommand:
 
     def test_an_example_to_try_things_out(self, tmp_path):
         out = tmp_path / "log.parquet"
-        found = run("logs", "example", "offers", "--out", out, "--episodes", 300)
+        example = ("logs", "example", "offers", "--out", out, "--episodes", 300)
+        out.write_text("mine")
+        assert run(*example).exit_code != 0 and out.read_text() == "mine"
+        found = run(*example, "--force")
         assert found.exit_code == 0
         words = next(
             line for line in found.output.splitlines() if line.startswith("Next: surefoot ")
