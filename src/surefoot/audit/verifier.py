@@ -287,10 +287,10 @@ class Head:
         ]
         for states in (states for row in support for states in row):
             require(states, "support: no next state")
-            if type(states) is tuple:
-                ascending = all(a < b for a, b in pairwise(states))
-                require(ascending, "support: not ascending states")
-            require(states[-1] < self.S, "support: not ascending states")
+            first_n = type(states) is range
+            in_order = [states[-1], self.S] if first_n else [-1, *states, self.S]
+            ascending = all(a < b for a, b in pairwise(in_order))
+            require(ascending, "support: not ascending states")
         return support
 
     def table(self, given: Any) -> Any:
