@@ -198,6 +198,26 @@ def told_then_rewound(learner):
     return learner
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_what_was_told_stands_after_rewinding(told):
+    """A reward of 0 is told, refused with a false state, and the episode is played again to a
+    reward of 1. Control: where nothing was told, nothing is another one.
+    """
+    learner = sf.Learner(AGENT, 0)
+    learner.begin()
+    learner.act(0)
+    if told:
+        with pytest.raises(sf.InvalidEpisode):
+            learner.observe(1, 0.0)
+    learner.rewind()
+    learner.begin()
+    for _ in range(H):
+        learner.act(0)
+        learner.observe(0, 1.0)
+    learner.end()
+    assert learner.counts.refused == told
+
+
 def rewound_for_another(learner):
     """The episode was seen, is rewound, and another learner takes the counts."""
     learner.observe(0, 0.0)
