@@ -257,6 +257,8 @@ def test_one_expression_bound_to_no_engine_runs_on_both(files, spark):
         "x_sa",
         "x_fold",
         "rest_of_sum",
+        "z_sa",
+        "z_fold",
     ]
     for name in tables[0].columns:
         np.testing.assert_array_equal(tables[0][name].to_numpy(), tables[1][name].to_numpy())
