@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+import math
 from contextlib import suppress
 
 import gymnasium
@@ -10,6 +11,7 @@ import pytest
 from gymnasium.spaces import Discrete
 
 import surefoot as sf
+from surefoot.base import validation
 
 ODD = (
     None,
@@ -149,6 +151,12 @@ def test_no_range_overflows_wherever_it_is_used():
             run = sf.simulate(world, agent, 3, seed=0)
             assert repr(run) and agent.plan(run.counts).explain()
     assert accepted > 50
+
+
+def test_without_a_limit_a_range_is_wider_than_a_number_can_say(monkeypatch):
+    """The control: the limit alone keeps the width of a range below infinity."""
+    monkeypatch.setattr(validation, "LARGEST_NUMBER", math.inf)
+    assert sf.Units(-9e307, 9e307).scale == math.inf
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ as text and no more.
 
 from dataclasses import replace
 
+import matplotlib.pyplot as plt
 import pytest
 from matplotlib.text import Text
 
@@ -13,6 +14,7 @@ ESC = "\x1b[31m"
 DRAWN = {
     "formula": "$x^2$",
     "no formula": r"$\frac{",
+    "broken formula": r"$\frac{$",
     "command": r"\frac{a}{b}",
     "underscore": "_x",
     "lines": "one\ntwo",
@@ -91,3 +93,12 @@ def test_units_that_are_no_word_are_refused(text):
         sf.Units(0.0, 1.0, name=text)
     with pytest.raises(sf.InvalidSetting, match=r"unit is .*expected a word"):
         sf.Guard(floor=0.4, low=0.0, high=1.0, unit=text)
+
+
+def test_a_name_that_is_drawn_as_matplotlib_draws_it_breaks_the_picture(tmp_path):
+    """The control: the plain way to write a label takes its dollars for a formula."""
+    figure = plt.figure()
+    figure.text(0.5, 0.5, DRAWN["broken formula"])
+    with pytest.raises(ValueError, match="frac"):
+        figure.savefig(tmp_path / "picture.png", dpi=30)
+    plt.close(figure)

@@ -123,3 +123,15 @@ def test_links_in_a_circle_are_refused(tmp_path):
     other.symlink_to(one)
     with pytest.raises(sf.InvalidFile, match=r"one\.npz is a link that leads in a circle"):
         sf.save_policy(one, np.ones((1, 1, 1)))
+
+
+def test_a_file_that_is_moved_to_the_name_of_a_link_replaces_it(tmp_path):
+    """The control: written beside and moved there, as whole files are written, but to the name
+    that was given.
+    """
+    there, link, new = (tmp_path / name for name in ("there.npz", "link.npz", "new.npz"))
+    there.write_bytes(b"old")
+    link.symlink_to(there)
+    new.write_bytes(b"new")
+    new.replace(link)
+    assert not link.is_symlink() and there.read_bytes() == b"old"
