@@ -226,7 +226,7 @@ def rewritten(lines, change):
 
 def ledger_of(tmp_path, made, name="ledger"):
     n, steps = made.S, made.H
-    value = float(sf.policy_value(made, sf.uniform(steps, n, A))[0, 0])
+    value = sf.value(made, sf.uniform(steps, n, A))
     agent = sf.EpsMix(made.problem, sf.uniform(steps, n, A), 0.9 * value, delta=0.2, pooled=True)
     sf.simulate(made, agent, 200, seed=2, ledger=tmp_path / name)
     return agent, lines_of(tmp_path / name)

@@ -78,16 +78,16 @@ def agree(world, policy, P=None):
     value, d = by_trajectories(
         fractions(world.P) if P is None else P, fractions(world.r), policy, world.s1
     )
-    same_value = abs(float(value) - sf.policy_value(world, policy)[0, world.s1]) <= 1e-12
+    same_value = abs(float(value) - sf.value(world, policy)) <= 1e-12
     return same_value and np.abs(d.astype(float) - sf.occupancy(world, policy)).max() <= 1e-12
 
 
 def test_the_best_of_all_policies_is_the_optimum(world):
-    values = [sf.policy_value(world, pi)[0, world.s1] for pi in deterministic_policies(world)]
+    values = [sf.value(world, pi) for pi in deterministic_policies(world)]
     best = sf.solve(world)
     assert len(values) == world.A ** (world.S * world.H)
     assert max(values) == pytest.approx(best.value, abs=1e-12)
-    assert sf.policy_value(world, best.policy)[0, world.s1] == pytest.approx(best.value, abs=1e-12)
+    assert sf.value(world, best.policy) == pytest.approx(best.value, abs=1e-12)
     # The optimum is the best from EVERY state and step, not from the start alone.
     tables = np.array([sf.policy_value(world, pi) for pi in deterministic_policies(world)])
     np.testing.assert_allclose(tables.max(axis=0), best.V, atol=1e-12, rtol=0)
@@ -104,7 +104,7 @@ def test_every_policy_by_all_its_trajectories(world):
 def test_the_value_is_what_the_occupancy_earns(world):
     for pi in [*deterministic_policies(world), *random_policies(world, 5, seed=8)]:
         earned = (sf.occupancy(world, pi) * world.r).sum()
-        assert earned == pytest.approx(sf.policy_value(world, pi)[0, world.s1], abs=1e-12)
+        assert earned == pytest.approx(sf.value(world, pi), abs=1e-12)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -113,7 +113,7 @@ def test_a_stationary_world_stored_once(size):
     assert world.stationary and len(world.P_rows) == 1
     policies = list(deterministic_policies(world))
     assert all(agree(world, pi) for pi in [*policies[:8], *random_policies(world, 5, seed=9)])
-    values = [sf.policy_value(world, pi)[0, world.s1] for pi in policies]
+    values = [sf.value(world, pi) for pi in policies]
     assert max(values) == pytest.approx(sf.solve(world).value, abs=1e-12)
 
 

@@ -52,7 +52,7 @@ def rule_of(name, e):
 def exact(name, rule):
     """The value of the converted model, in the environment's units."""
     world = converted(name)
-    return sf.policy_value(world, sf.embed_policy(world.problem, rule))[0, world.s1]
+    return sf.value(world, sf.embed_policy(world.problem, rule))
 
 
 def returns(name, rule, n, seed):

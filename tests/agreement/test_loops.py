@@ -59,7 +59,7 @@ def test_plain_is_fused(name, sizes, long, assert_same_run):
     S, A, H = sizes
     world = sf.random_mdp(S=S, A=A, H=H, seed=3)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
-    floor = share * sf.policy_value(world, baseline)[0, 0]
+    floor = share * sf.value(world, baseline)
     agent = build(name, world, baseline, floor, bounds=sf.Bernstein(scale), delta=0.1)
     fused = sf.simulate(world, agent, episodes, seed=11, floor=floor)
     plain = simulate_plainly(world, agent, episodes, seed=11, floor=floor)
@@ -80,7 +80,7 @@ def test_plain_is_fused_with_kl(name, sizes, episodes, assert_same_run):
     S, A, H = sizes
     world = sf.random_mdp(S=S, A=A, H=H, seed=3)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
-    floor = 0.97 * sf.policy_value(world, baseline)[0, 0]
+    floor = 0.97 * sf.value(world, baseline)
     agent = build(name, world, baseline, floor, bounds=sf.KL(), delta=0.1, replan=0.0)
     fused = sf.simulate(world, agent, episodes, seed=11, floor=floor)
     assert_same_run(fused, simulate_plainly(world, agent, episodes, seed=11, floor=floor))
@@ -96,9 +96,7 @@ def test_every_loop_plans_before_every_episode(name, tmp_path, assert_same_run):
     """
     world = sf.random_mdp(S=5, A=5, H=3, seed=3)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
-    agent = build(
-        name, world, baseline, 0.97 * sf.policy_value(world, baseline)[0, 0], delta=0.1, replan=0.0
-    )
+    agent = build(name, world, baseline, 0.97 * sf.value(world, baseline), delta=0.1, replan=0.0)
     fused = sf.simulate(world, agent, 300, seed=7)
     assert_same_run(fused, simulate_plainly(world, agent, 300, seed=7))
     assert_same_run(fused, sf.simulate(world, agent, 300, seed=7, ledger=tmp_path / "plans.ledger"))
@@ -117,7 +115,7 @@ def test_plans_played_in_compiled_code_are_the_plain_loop(name, share, assert_sa
         name,
         world,
         baseline,
-        0.97 * sf.policy_value(world, baseline)[0, 0],
+        0.97 * sf.value(world, baseline),
         delta=0.1,
         replan=share,
     )
@@ -134,7 +132,7 @@ def test_plans_played_in_compiled_code_are_the_plain_loop(name, share, assert_sa
 def test_plain_is_fused_in_a_stationary_world(name, pooled, long, assert_same_run):
     world = sf.random_mdp(S=4, A=2, H=3, seed=0, stationary=True)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=5.0)
-    floor = sf.policy_value(world, baseline)[0, 0] - 0.2
+    floor = sf.value(world, baseline) - 0.2
     episodes, scale = (1500, 1e-3) if long else (120, 1e-5)
     agent = build(
         name, world, baseline, floor, bounds=sf.Bernstein(scale), delta=0.1, pooled=pooled

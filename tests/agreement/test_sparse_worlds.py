@@ -145,7 +145,7 @@ def test_values_by_enumeration():
             for h in range(3):
                 chance *= pi[h, path[h], actions[h]] * P[path[h], actions[h], path[h + 1]]
             value += chance * sum(r[path[h], actions[h]] for h in range(3))
-    assert sf.policy_value(world, pi)[0, 0] == pytest.approx(value, abs=1e-15)
+    assert sf.value(world, pi) == pytest.approx(value, abs=1e-15)
 
 
 def mixing(kind):
@@ -187,7 +187,7 @@ def test_runs_have_the_same_bits(agent, kind):
     curve and violations.
     """
     dense, sparse = WORLDS[kind]()
-    floor = 0.5 * dense.at_start(sf.policy_value(dense, sf.uniform(H, S, A))[0])
+    floor = 0.5 * sf.value(dense, sf.uniform(H, S, A))
     runs = [
         sf.simulate(world, AGENTS[agent](dense.problem, floor), episodes=400, seed=7)
         for world in (dense, sparse)
@@ -204,7 +204,7 @@ def test_runs_of_agents_that_know_the_lists(kind):
     """
     runs = []
     for world in (world.with_support() for world in WORLDS[kind]()):
-        value = world.at_start(sf.policy_value(world, sf.uniform(H, S, A))[0])
+        value = sf.value(world, sf.uniform(H, S, A))
         floor = world.problem.lowest + 0.5 * (value - world.problem.lowest)
         agent = replace(mixing(sf.EpsMix)(world.problem, floor), pooled=world.stationary)
         runs.append(sf.simulate(world, agent, episodes=300, seed=1))

@@ -16,36 +16,19 @@ m: one event for both ends.
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cache
 
 import mpmath
 import numpy as np
 import pytest
 
 import surefoot as sf
+from crossing import crossing_probability
 from plain_loop import simulate_plainly
+from returns import LAWS, UNITS, in_units
 from surefoot.audit import verifier
 from surefoot.base.bets import COIN, COSTS, STAKES, WEIGHTS, between
 from surefoot.kernels import bets as kernel
 from surefoot.logs.methods.learnt import coin_lower
-
-UNITS = 2**20
-LAWS = {
-    "coin": lambda rng, n: rng.random(n) < 0.7,
-    "rare": lambda rng, n: rng.random(n) < 0.05,
-    "smooth": lambda rng, n: rng.beta(30, 13, n),
-    "low": lambda rng, n: rng.beta(1, 60, n),
-    "few": lambda rng, n: rng.choice([0.1, 0.35, 0.36, 0.9], n),
-    "constant": lambda rng, n: np.full(n, 0.3),
-    "zeros": lambda rng, n: np.zeros(n),
-    "ones": lambda rng, n: np.ones(n),
-}
-
-
-def in_units(law, n, seed=0):
-    return np.floor(
-        np.asarray(LAWS[law](np.random.default_rng(seed), n), dtype=float) * UNITS
-    ).astype(np.int64)
 
 
 def sums(x):
@@ -208,7 +191,6 @@ def test_the_average_falls_in_m():
 VALUES = {"0/1": (0, UNITS), "three": (0, UNITS * 3 // 8, UNITS)}
 
 
-@cache
 def crossed(counts, values, mean, log_inverse, rule):
     """Does an end of the interval of so many rewards of each value pass the mean?"""
     n = float(sum(counts))
@@ -241,25 +223,16 @@ def crossed(counts, values, mean, log_inverse, rule):
     return low > mean or up < mean
 
 
-def crossing_probability(values, shares, level, visits, rule="ours"):
+def missing_probability(values, shares, level, visits, rule="ours"):
     """The probability that the interval of rewards with these shares ever misses their mean
     within so many visits.
     """
     mean = sum(x * p for x, p in zip(values, shares, strict=True)) / UNITS
-    alive, gone = {(0,) * len(values): 1.0}, 0.0
-    for _ in range(visits):
-        after = {}
-        for counts, p in alive.items():
-            for i, share in enumerate(shares):
-                key = (*counts[:i], counts[i] + 1, *counts[i + 1 :])
-                after[key] = after.get(key, 0.0) + p * share
-        alive = {}
-        for counts, p in after.items():
-            if crossed(counts, values, mean, math.log(1 / level), rule):
-                gone += p
-            elif p > 1e-15:
-                alive[counts] = p
-    return gone
+    return crossing_probability(
+        [shares] * visits,
+        lambda counts: crossed(counts, values, mean, math.log(1 / level), rule),
+        dropped=1e-15,
+    )
 
 
 @pytest.mark.parametrize("level", [0.5, 0.05])
@@ -268,7 +241,7 @@ def test_rewards_of_0_and_1(mean, level):
     """Both ends, one level, 120 visits; what was dropped, less than 1e-9 in all, is within the
     comparison.
     """
-    found = crossing_probability(VALUES["0/1"], (1 - mean, mean), level, 120)
+    found = missing_probability(VALUES["0/1"], (1 - mean, mean), level, 120)
     assert 0.001 * level < found <= level + 1e-9
 
 
@@ -280,22 +253,22 @@ def test_three_values(shares, least):
     """0, 3/8 and 1; the less they vary, the less of the level is used in so few visits. Of rewards
     of 0 and 1 it is a third: the test is not passed by bounds that never miss.
     """
-    assert least < crossing_probability(VALUES["three"], shares, 0.2, 35) <= 0.2
+    assert least < missing_probability(VALUES["three"], shares, 0.2, 35) <= 0.2
 
 
 def test_a_stake_that_is_chosen_in_hindsight_fails():
     """Control: the best stake with all of the capital."""
-    assert crossing_probability(VALUES["0/1"], (0.5, 0.5), 0.5, 120, "hindsight") > 0.5
+    assert missing_probability(VALUES["0/1"], (0.5, 0.5), 0.5, 120, "hindsight") > 0.5
 
 
 def test_sums_that_are_too_large_fail():
     """Control: x (1 - x) as large as it can be for their sum, as if all rewards were the same."""
-    assert crossing_probability(VALUES["0/1"], (0.5, 0.5), 0.05, 120, "z too large") > 0.05
+    assert missing_probability(VALUES["0/1"], (0.5, 0.5), 0.05, 120, "z too large") > 0.05
 
 
 def test_coin_and_bets_at_the_full_level_each_fail():
     """Control: "whichever is better" is not an average."""
-    assert crossing_probability(VALUES["0/1"], (0.5, 0.5), 0.5, 120, "each at the full level") > 0.5
+    assert missing_probability(VALUES["0/1"], (0.5, 0.5), 0.5, 120, "each at the full level") > 0.5
 
 
 # ---- in counts and plans

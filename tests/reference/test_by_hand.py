@@ -99,7 +99,7 @@ def test_the_splices_and_the_step_mixture(world):
     #   pi^1 = pi, then pi*           V = 2/3 * 19/20 + 1/3 * 1 = 19/30 + 10/30 = 29/30
     #   pi^2 = pi                     V = 409/480
     pi, best = floats(PI), sf.solve(world).policy
-    values = [sf.policy_value(world, sf.splice(pi, best, h0))[0, 0] for h0 in range(3)]
+    values = [sf.value(world, sf.splice(pi, best, h0)) for h0 in range(3)]
     assert_close(values, [F(1), F(29, 30), F(409, 480)])
 
     # Mixing pi^2 and pi^1 with rho = 1/4 changes step 2 alone:
@@ -115,7 +115,7 @@ def test_the_splices_and_the_step_mixture(world):
     #          = 5/12 + 21/128 + 3/10 = (800 + 315 + 576)/1920 = 1691/1920
     # and by linearity: 3/4 * 409/480 + 1/4 * 29/30 = (1227 + 464)/1920 = 1691/1920.
     assert F(3, 4) * F(409, 480) + F(1, 4) * F(29, 30) == F(1691, 1920)
-    assert_close(sf.policy_value(world, mixed)[0, 0], F(1691, 1920))
+    assert_close(sf.value(world, mixed), F(1691, 1920))
 
 
 def test_a_coin_is_not_a_step_mixture_when_two_steps_differ(world):
@@ -125,8 +125,8 @@ def test_a_coin_is_not_a_step_mixture_when_two_steps_differ(world):
     #   V_1(0) = 1/2 (1/2 + 3/4 * 9/32 + 1/4 * 18/25) + 1/2 (1/4 + 1/4 * 9/32 + 3/4 * 18/25)
     #          = 3/8 + 9/64 + 9/25 = (600 + 225 + 576)/1600 = 1401/1600 = 0.875...
     pi, best = floats(PI), sf.solve(world).policy
-    assert_close(sf.policy_value(world, sf.EpisodicMixture(pi, best, 0.25))[0, 0], F(569, 640))
-    assert_close(sf.policy_value(world, sf.step_mixture(pi, best, 0.25))[0, 0], F(1401, 1600))
+    assert_close(sf.value(world, sf.EpisodicMixture(pi, best, 0.25)), F(569, 640))
+    assert_close(sf.value(world, sf.step_mixture(pi, best, 0.25)), F(1401, 1600))
     assert F(569, 640) - F(1401, 1600) > F(1, 100)  # the control: linearity is lost
 
 
@@ -135,7 +135,7 @@ def test_the_hand_calculation_is_sharp(world):
     r = np.array(world.r)
     r[1, 0, 1] += 1e-14
     with pytest.raises(AssertionError):
-        assert_close(sf.policy_value(sf.TabularMDP(world.P, r), floats(PI))[0, 0], F(409, 480))
+        assert_close(sf.value(sf.TabularMDP(world.P, r), floats(PI)), F(409, 480))
 
 
 # ---- The bounds, written out again ---------------------------------------------------------------
@@ -453,9 +453,7 @@ def test_published_values(S, A, H, seed, stationary, optimum, baselines):
     best = sf.solve(world)
     assert best.value == pytest.approx(optimum, abs=1e-9)
     for eta, value in baselines.items():
-        assert sf.policy_value(world, sf.boltzmann(best.Q, eta))[0, world.s1] == pytest.approx(
-            value, abs=1e-9
-        )
+        assert sf.value(world, sf.boltzmann(best.Q, eta)) == pytest.approx(value, abs=1e-9)
 
 
 def test_the_published_values_tell_worlds_apart():

@@ -298,7 +298,7 @@ def large(S=70, A=2, H=3):
         P[s, a, rng.choice(S, 2, replace=False)] = [0.75, 0.25]
     made = sf.TabularMDP(P, rng.random((S, A)), H=H)
     pi_b = sf.uniform(H, S, A)
-    value = float(sf.policy_value(made, pi_b)[0, 0])
+    value = sf.value(made, pi_b)
     return made, sf.EpsMix(made.problem, pi_b, 0.9 * value, delta=0.2, pooled=True, replan=0.1)
 
 

@@ -7,11 +7,12 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-import mpmath
 import numpy as np
 import pytest
 
 import surefoot as sf
+from crossing import crossing_probability
+from returns import wealth
 from surefoot import kernels
 from surefoot.base.nodes import EPISODE, LOST, NODES, PLACES, STAKES, WEIGHTS
 from surefoot.guard import comparison, evidence, ramp
@@ -296,15 +297,8 @@ def test_hardly_any_prefix_is_better_than_those_that_are_tried():
 
 
 def capital(returns, m):
-    """W of returns in 60 digits."""
-    with mpmath.workdps(60):
-        total = mpmath.mpf(0)
-        for theta, weight in zip(STAKES, WEIGHTS, strict=True):
-            product = mpmath.mpf(weight)
-            for x, n in zip(*np.unique(returns, return_counts=True), strict=True):
-                product *= (1 - theta + theta * mpmath.mpf(float(x)) / mpmath.mpf(m)) ** int(n)
-            total += product
-        return total
+    """W of returns, each by itself."""
+    return wealth(*np.unique(returns, return_counts=True), m)
 
 
 def mixed_state(floor):
@@ -338,10 +332,7 @@ def test_a_plan_claims_what_its_own_prefix_proves():
             m = (F(bound.value) + 2) / 5
             x, m = (x, m) if worst < 0 else (1 - x, 1 - m)
             assert 0.1 < m < 0.9
-            assert (
-                capital(x, mpmath.mpf(m.numerator) / m.denominator)
-                >= 1 / guard.levels(p)[worst > 0]
-            )
+            assert capital(x, m) >= 1 / guard.levels(p)[worst > 0]
 
 
 # ---- comparisons
@@ -435,28 +426,27 @@ def test_a_comparison_is_that_of_the_best_prefix(zero, ratio):
         assert found >= max(everything) - 1e-6
 
 
+def in_turn(V_b, V_c, n):
+    """The chances of n tickets, of the candidate and of the baseline in turn: to fail and to
+    succeed, for each of both.
+    """
+    return [
+        (0.0, 0.0, 1 - V_c, V_c) if t % 2 else (1 - V_b, V_b, 0.0, 0.0) for t in range(1, n + 1)
+    ]
+
+
 def comparison_fails(level, V_b, V_c, n=24):
     """The exact probability that a comparison of 0/1 returns ever passes V_c / V_b, over n
     tickets in turn.
     """
-    tables, how = kernels.portfolio_from(), kernels.Comparison(comparison.ladder(level), 0.0, True)
-    alive, gone, hint = {(0, 0): 1.0}, 0.0, np.zeros(2)
-    for t in range(1, n + 1):
-        after, p = {}, t % 2
-        for won, chance in alive.items():
-            for more, share in ((0, 1 - (V_b, V_c)[p]), (1, (V_b, V_c)[p])):
-                now = tuple(x + more * (i == p) for i, x in enumerate(won))
-                after[now] = after.get(now, 0.0) + chance * share
-        alive = {}
-        for won, chance in after.items():
-            weights = np.zeros((2, PLACES), dtype=np.int64)
-            for i, played in enumerate((t // 2, t - t // 2)):
-                weights[i, 0], weights[i, 64] = (played - won[i]) * EPISODE, won[i] * EPISODE
-            if kernels.compared(tables, how, weights[0], weights[1], V_c / V_b, hint) > V_c / V_b:
-                gone += chance
-            else:
-                alive[won] = chance
-    return gone
+    how, hint = kernels.Comparison(comparison.ladder(level), 0.0, True), np.zeros(2)
+
+    def passes(counts):
+        weights = np.zeros((2, PLACES), dtype=np.int64)
+        weights[:, [0, 64]] = np.reshape(counts, (2, 2)) * EPISODE
+        return kernels.compared(TABLES, how, *weights, V_c / V_b, hint) > V_c / V_b
+
+    return crossing_probability(in_turn(V_b, V_c, n), passes)
 
 
 @pytest.mark.parametrize(("V_b", "V_c"), [(0.5, 0.5), (0.8, 0.4), (0.3, 0.6)])
@@ -470,25 +460,19 @@ def joint_capital_passes(level, set_aside, n=60, V=0.5):
     """
     theta, weight = np.array(STAKES), np.array(WEIGHTS)
     # the factors of a good outcome for whoever bets, and of a bad one
-    won, lost = 1 - theta + theta / V, 1 - theta
+    up, down = 1 - theta + theta / V, 1 - theta
     idle = (np.array(comparison.UNSTAKED), 1 - np.array(comparison.UNSTAKED))
     keep, stake = idle if set_aside else (idle[0], np.ones(2))
-    W = [[float(weight @ (won**k * lost ** (t - k))) for k in range(t + 1)] for t in range(n)]
-    alive, gone = {(0, 0): 1.0}, 0.0
-    for t in range(1, n + 1):
-        after, p = {}, t % 2
-        for good, chance in alive.items():
-            for more in (0, 1):
-                now = tuple(x + more * (i == p) for i, x in enumerate(good))
-                after[now] = after.get(now, 0.0) + chance * 0.5
-        sizes, alive = (t // 2, t - t // 2), {}
-        for good, chance in after.items():
-            E = np.prod([keep[i] + stake[i] * W[sizes[i]][good[i]] for i in (0, 1)])
-            if level * E >= 1:
-                gone += chance
-            else:
-                alive[good] = chance
-    return gone
+    W = [[float(weight @ (up**k * down ** (t - k))) for k in range(t + 1)] for t in range(n)]
+
+    def passes(counts):
+        factors = [
+            keep[i] + stake[i] * W[lost + won][won]
+            for i, (lost, won) in enumerate((counts[:2], counts[2:]))
+        ]
+        return level * math.prod(factors) >= 1
+
+    return crossing_probability(in_turn(V, V, n), passes)
 
 
 def test_the_joint_capital_fails_at_most_at_its_level():
@@ -572,12 +556,12 @@ def test_an_open_ticket_counts_as_the_worst_return_of_a_comparison(floor):
 # ---- exact probabilities
 
 
-def crossing_probability(mean, n, rule, sign=1):
+def late_bound_fails(mean, n, rule, sign=1):
     """The exact probability that a bound of a 0/1 return ever passes its mean, over all sequences
     of n outcomes.
 
     Bad outcomes (0 for a lower bound, 1 for an upper one) are heard of n tickets late, good ones at
-    once.
+    once; or all of them are.
     """
     guard = sf.Guard(floor=0.5, low=0.0, high=1.0, delta=0.9)
     level = guard.delta * guard.share_of_delta(1)
@@ -587,7 +571,7 @@ def crossing_probability(mean, n, rule, sign=1):
     for outcomes in itertools.product((0.0, 1.0), repeat=n):
         crossed = False
         for k in range(1, n + 1):
-            seen = tuple(None if x == bad else x for x in outcomes[:k])
+            seen = tuple(None if x == bad and rule != "at once" else x for x in outcomes[:k])
             if rule == "on arrival":
                 seen = tuple(x for x in seen if x is not None)
             elif rule == "best return imputed":
@@ -615,27 +599,14 @@ def state_of(guard, returns):
 @pytest.mark.parametrize("mean", [0.2, 0.5, 0.8])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_late_outcomes_do_not_make_a_bound_fail_more_often(mean, sign):
-    found, level = crossing_probability(mean, 8, "imputed", sign)
+    found, level = late_bound_fails(mean, 8, "imputed", sign)
     assert found <= level
 
 
 def test_all_outcomes_heard_at_once_fail_at_most_at_the_level_and_sometimes():
     """Without delays (no outcome is bad): the probability is below its level, and not 0."""
-    guard = sf.Guard(floor=0.5, low=0.0, high=1.0, delta=0.9)
-    level = guard.delta * guard.share_of_delta(1)
-    total = 0.0
-    bound = {}
-    for outcomes in itertools.product((0.0, 1.0), repeat=8):
-        crossed = False
-        for k in range(1, 9):
-            key = (k, sum(outcomes[:k]))
-            if key not in bound:
-                bound[key] = evidence.lower_bound(
-                    state_of(guard, outcomes[:k]), 1, level, 0.0, 1.0
-                ).value
-            crossed = crossed or bound[key] > 0.5
-        total += crossed * 0.5**8
-    assert 0.05 < total <= level
+    found, level = late_bound_fails(0.5, 8, "at once")
+    assert 0.05 < found <= level
 
 
 @pytest.mark.parametrize(
@@ -643,7 +614,7 @@ def test_all_outcomes_heard_at_once_fail_at_most_at_the_level_and_sometimes():
 )
 def test_counting_on_arrival_and_the_wrong_imputation_fail(rule, sign):
     """Controls: with late outcomes left out, or counted as the LOWEST return in an upper bound."""
-    found, level = crossing_probability(0.5, 8, rule, sign)
+    found, level = late_bound_fails(0.5, 8, rule, sign)
     assert found > 2 * level
 
 
@@ -651,30 +622,14 @@ def ever_fails(level, sides, mean=0.5, visits=150):
     """The exact probability that a bound of 0/1 returns, each side at this level, ever passes
     the mean.
     """
-    passed = {}
-    alive, gone = {0: 1.0}, 0.0
-    for n in range(1, visits + 1):
-        after = {}
-        for k, p in alive.items():
-            for more, share in ((0, 1 - mean), (1, mean)):
-                after[k + more] = after.get(k + more, 0.0) + p * share
-        alive = {}
-        for k, p in after.items():
-            if (n, k) not in passed:
-                weights = np.zeros(PLACES, dtype=np.int64)
-                weights[0], weights[64] = (n - k) * EPISODE, k * EPISODE
-                found = [
-                    kernels.mean_lower(TABLES, weights, s, evidence.log_inverse(level))
-                    for s in sides
-                ]
-                passed[n, k] = any(
-                    x > (mean if s > 0 else 1 - mean) for x, s in zip(found, sides, strict=True)
-                )
-            if passed[n, k]:
-                gone += p
-            else:
-                alive[k] = p
-    return gone
+
+    def passes(counts):
+        weights = np.zeros(PLACES, dtype=np.int64)
+        weights[[0, 64]] = np.array(counts) * EPISODE
+        found = [kernels.mean_lower(TABLES, weights, s, evidence.log_inverse(level)) for s in sides]
+        return any(x > (mean if s > 0 else 1 - mean) for x, s in zip(found, sides, strict=True))
+
+    return crossing_probability([(1 - mean, mean)] * visits, passes)
 
 
 def test_every_bound_that_is_used_has_a_share_of_delta():

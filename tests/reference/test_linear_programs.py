@@ -759,7 +759,7 @@ def test_few_data_leave_the_baseline_on_trust(kind, why):
     """The printed constants after no episodes, and after a thousand."""
     world = sf.world("three-rooms")
     floor = world.suggested_floor
-    value = float(sf.policy_value(world, world.baseline)[0, 0])
+    value = sf.value(world, world.baseline)
     agent = kind(world.problem, world.baseline, floor, baseline_value=value, episodes=K)
     for n in (0, 1000):
         counts = sf.Counts(n * world.P.astype(int))
@@ -797,7 +797,7 @@ def test_a_floor_is_a_budget(kind, scale):
         P, r = rng.dirichlet(np.ones(S), size=(H, S, A)), rng.integers(0, 65, size=(H, S, A)) / 64
         world = sf.TabularMDP(P, r)
         baseline = sf.boltzmann(sf.solve(world).Q, eta=3.0)
-        value = math.floor(64 * sf.policy_value(world, baseline)[0, 0]) / 64
+        value = math.floor(64 * sf.value(world, baseline)) / 64
         floor = value - 0.25
         n = rng.choice([10**3, 10**6] if scale < 1.0 else [10**7, 10**8], size=(H, S, A))
         table = np.array(

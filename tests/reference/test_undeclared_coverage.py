@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from crossing import crossing_probability
 from surefoot.bounds.undeclared import more_events, undeclared_ball
 from surefoot.model.problem import Problem
 
@@ -45,20 +46,7 @@ def outside(n_x, p, level, book=booked, scale=1.0):
 
 def crossing(p, N, level, **how):
     """The probability that the row is ever outside, up to N visits."""
-    alive, crossed = {(0,) * len(p): 1.0}, 0.0
-    for _ in range(N):
-        following = {}
-        for n_x, weight in alive.items():
-            for i, q in enumerate(p):
-                n = (*n_x[:i], n_x[i] + 1, *n_x[i + 1 :])
-                following[n] = following.get(n, 0.0) + weight * q
-        alive = {}
-        for n_x, weight in following.items():
-            if outside(n_x, p, level, **how):
-                crossed += weight
-            else:
-                alive[n_x] = weight
-    return crossed
+    return crossing_probability([p] * N, lambda n_x: outside(n_x, p, level, **how))
 
 
 ROWS = [

@@ -27,9 +27,7 @@ def test_reference_values(name):
     optimum, baseline = VALUES[name]
     assert sf.solve(world).value == pytest.approx(optimum, abs=1e-8)
     if baseline is not None:
-        assert sf.policy_value(world, world.baseline)[0, world.s1] == pytest.approx(
-            baseline, abs=1e-8
-        )
+        assert sf.value(world, world.baseline) == pytest.approx(baseline, abs=1e-8)
 
 
 @pytest.mark.parametrize("name", sorted(sf.FAMILIES))
@@ -39,7 +37,7 @@ def test_every_family_is_dressed(name):
     assert world.name == name == chosen.name
     assert len(chosen.summary) > 20
     assert chosen.story.count("\n") > 3
-    value = sf.policy_value(world, world.baseline)[0, world.s1]
+    value = sf.value(world, world.baseline)
     assert world.suggested_floor < value < sf.solve(world).value
     assert sf.check_world(world).ok
 
@@ -53,7 +51,7 @@ def test_the_floor_means_something(name):
     constant = [
         np.broadcast_to(np.eye(world.A)[a], (world.H, world.S, world.A)) for a in range(world.A)
     ]
-    worst = min(sf.policy_value(world, policy)[0, world.s1] for policy in constant)
+    worst = min(sf.value(world, policy) for policy in constant)
     assert worst < world.suggested_floor
 
 
@@ -81,13 +79,11 @@ def test_random_sparse_is_sparse():
 
 def test_trap_variants_by_hand():
     tie = sf.world("trap-near-tie", gap=0.2)
-    assert sf.policy_value(tie, tie.baseline)[0, 0] == pytest.approx(
-        0.9 * 0.7 + 0.1 * 0.5, abs=1e-15
-    )
+    assert sf.value(tie, tie.baseline) == pytest.approx(0.9 * 0.7 + 0.1 * 0.5, abs=1e-15)
     assert tie.suggested_floor == pytest.approx(0.6)
     long = sf.world("trap-long", H=4)
     assert sf.solve(long).value == pytest.approx(0.98**3, abs=1e-15)
-    assert sf.policy_value(long, long.baseline)[0, 0] == pytest.approx(
+    assert sf.value(long, long.baseline) == pytest.approx(
         (0.95 * 0.98 + 0.05 * 0.8) ** 3, abs=1e-15
     )
     pit = sf.world("trap-pit", H=3)
@@ -104,7 +100,7 @@ def test_deep_sea_by_hand():
     best = 0.0
     for turns in itertools.product((0, 1), repeat=4):
         policy = np.stack([np.broadcast_to(np.eye(2)[turn], (4, 2)) for turn in turns])
-        value = sf.policy_value(world, policy)[0, 0]
+        value = sf.value(world, policy)
         if all(turns):
             assert value == 1.0
         else:
@@ -125,11 +121,9 @@ def test_costs_are_where_they_belong():
 
 def test_offers_speak_euros():
     world = sf.world("offers")
-    euros = sf.policy_value(world, world.baseline)[0, world.s1]
+    euros = sf.value(world, world.baseline)
     rescaled = sf.TabularMDP(world.P, world.r_rescaled)
-    assert euros == pytest.approx(
-        12 * -1.0 + 11.0 * sf.policy_value(rescaled, world.baseline)[0, world.s1]
-    )
+    assert euros == pytest.approx(12 * -1.0 + 11.0 * sf.value(rescaled, world.baseline))
     assert world.r[0, 0].tolist() == pytest.approx([10.0, 9.0, 6.0])  # loyal: 10, less the coupon
     assert 0 < euros < 120
 

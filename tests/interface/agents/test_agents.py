@@ -34,7 +34,7 @@ def maker(name, world):
     """A function that builds the agent with given settings."""
     kind = KINDS[name]
     baseline = sf.boltzmann(sf.solve(world).Q, eta=10.0)
-    value = float(sf.policy_value(world, baseline)[0, 0])
+    value = sf.value(world, baseline)
 
     def build(floor=2.0, **settings):
         if kind in (sf.BPIUCBVI, sf.BPIUCBVIMenard):
@@ -258,7 +258,7 @@ def test_the_mixture_is_worth_its_promise(paper_world, counts_of):
         assert plan.source == "mixture"
         assert 0.0 < plan.rho < 1.0
         assert plan.lower == 2.0
-        assert sf.policy_value(paper_world, plan.policy)[0, 0] > 2.0
+        assert sf.value(paper_world, plan.policy) > 2.0
     mixed_rows = [h for h in range(3) if not np.array_equal(step.policy[h], baseline[h])]
     assert step.h - 1 in mixed_rows
     assert all(row >= step.h - 1 for row in mixed_rows)
@@ -360,7 +360,7 @@ def test_a_users_own_agent_runs_in_the_plain_loop(paper_world, assert_refused):
     )
     Uniform.h = 3
     run = sf.simulate(paper_world, Uniform(), 50, seed=0)
-    value = sf.policy_value(paper_world, sf.uniform(3, 5, 5))[0, 0]
+    value = sf.value(paper_world, sf.uniform(3, 5, 5))
     assert run.mean_value == pytest.approx(value, abs=1e-12)
     assert run.violations is None
 
@@ -379,7 +379,7 @@ def test_an_agent_built_by_name_is_the_one_built_by_hand(family, scale):
     sharpest of theirs.
     """
     world = sf.world("random", S=3, A=2, H=3, seed=1, stationary=True)
-    pi_b, value = world.baseline, float(sf.policy_value(world, world.baseline)[0, world.s1])
+    pi_b, value = world.baseline, sf.value(world, world.baseline)
     three, sharp = (world.problem, pi_b, 0.4), family == "kl"
     common = {"delta": 0.1, "pooled": True, "replan": 0.1}
     given = {**common, "bounds": build_bounds(family, scale)}

@@ -340,7 +340,7 @@ def test_simulate(parts, assert_refused):
 def test_a_floor_above_the_baseline_is_said_by_who_knows_it(parts):
     world = sf.TabularMDP(*parts)
     baseline = sf.uniform(2, 3, 2)
-    value = sf.policy_value(world, baseline)[0, 0]
+    value = sf.value(world, baseline)
     with pytest.warns(sf.FloorAboveBaseline, match="below the floor") as caught:
         run = sf.simulate(
             world, sf.StepMix.paper(world.problem, baseline, value + 0.01), 10, seed=0

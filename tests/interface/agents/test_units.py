@@ -50,7 +50,7 @@ def test_a_floor_of_one_euro_is_one_euro(shop, rescaled):
     assert "floor=1 EUR of -40..160" in repr(agent)
     assert agent.floor == 1.0
     poor = np.broadcast_to([0.0, 1.0], (H, 3, 2))
-    assert sf.policy_value(shop, poor)[0, 0] > 1.0  # else nothing could be certified
+    assert sf.value(shop, poor) > 1.0  # else nothing could be certified
     run = sf.simulate(shop, agent, 3000, seed=0)
     assert run.off_baseline is not None
     assert run.violations == 0
@@ -64,7 +64,7 @@ def test_a_baseline_below_one_euro_is_not_certified(shop):
     bad = sf.TabularMDP(
         DYNAMICS, PAID - np.array([[8.0, 9.0], [3.0, 3.0], [0.0, 0.0]]), H=H, units=EUROS
     )
-    value = sf.policy_value(bad, BASELINE)[0, 0]
+    value = sf.value(bad, BASELINE)
     assert -15.0 < value < 1.0
     agent = sf.StepMix(bad.problem, BASELINE, floor=1.0, pooled=True)
     with pytest.warns(sf.FloorAboveBaseline, match="below the floor of 1"):

@@ -60,7 +60,7 @@ def constant(problem, a):
 
 
 def worth(world, policy):
-    return sf.policy_value(world, policy)[0, world.s1]
+    return sf.value(world, policy)
 
 
 # ---- an environment with a model becomes a world
