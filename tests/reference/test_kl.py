@@ -4,13 +4,12 @@ definitions.
 
 import math
 from fractions import Fraction
-from itertools import combinations
 
 import numpy as np
 import pytest
 
 import surefoot as sf
-from formulas import radius
+from formulas import mixture, radius
 from kernel_values import evidence_of, plan_values
 from surefoot.kernels import kl as kernel
 
@@ -53,32 +52,10 @@ def random_ball(rng):
 # ---- The mixture over unknown supports -----------------------------------------------------------
 
 
-def rising(x, k):
-    """Gamma(x + k) / Gamma(x)."""
-    return math.prod((x + j for j in range(k)), start=Fraction(1))
-
-
-def by_enumeration(n_i):
-    """m(n) from its definition: draw k with weight w_k, then one of the sets of k outcomes, then
-    Dirichlet(1/2).
-    """
-    S, n = len(n_i), sum(n_i)
-    m = Fraction(0)
-    for k in range(1, S + 1):
-        w = Fraction(1, S) if k == S else Fraction(1, k * (k + 1))
-        for support in combinations(range(S), k):
-            if all(i in support for i, x in enumerate(n_i) if x > 0):
-                within = math.prod(
-                    (rising(Fraction(1, 2), n_i[i]) for i in support), start=Fraction(1)
-                )
-                m += w / math.comb(S, k) * within / rising(Fraction(k, 2), n)
-    return m
-
-
 def exact_radius(n_i, log_union):
     """(log(1/delta_0) + sum n_i log(n_i/n) - log m) / n, one logarithm of a rational."""
     n = sum(n_i)
-    ratio = math.prod((Fraction(x, n) ** x for x in n_i), start=Fraction(1)) / by_enumeration(n_i)
+    ratio = math.prod((Fraction(x, n) ** x for x in n_i), start=Fraction(1)) / mixture(n_i, False)
     return (log_union + math.log(ratio.numerator) - math.log(ratio.denominator)) / n
 
 
@@ -102,10 +79,10 @@ def test_the_mixture_over_supports_is_its_definition(S):
 @pytest.mark.parametrize("S", [2, 4])
 def test_the_mixture_over_supports_is_a_law(S):
     """Its weights add up to 1: m of nothing is 1, and m is the sum of m over what may come next."""
-    assert by_enumeration([0] * S) == 1
+    assert mixture([0] * S, False) == 1
     n_i = [3, 1, 0, 0][:S]
     after = [[x + (i == j) for j, x in enumerate(n_i)] for i in range(S)]
-    assert sum(map(by_enumeration, after)) == by_enumeration(n_i)
+    assert sum(mixture(each, False) for each in after) == mixture(n_i, False)
 
 
 def test_the_kernel_sums_over_the_sizes_of_supports():

@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse
 
 import surefoot as sf
+from formulas import radius
 
 DELTA, H, A = 0.1, 3, 2
 KINDS = ("known", "mask", "by next state")
@@ -138,20 +139,6 @@ def spibb(case, n_wedge):
     return policy
 
 
-def radius(n_i, m, log_union):
-    """The mixture over supports of its docstring, by exact binomials; infinite without a visit."""
-    n, seen = int(n_i.sum()), n_i[n_i > 0]
-    if not n:
-        return math.inf
-    d, parts = len(seen), []
-    for k in range(d, m + 1):
-        weight = math.log(math.comb(m - d, k - d) / math.comb(m, k) / (k * (k + 1) if k < m else m))
-        parts.append(weight + math.lgamma(k / 2) - math.lgamma(n + k / 2))
-    log_m = max(parts) + math.log(sum(math.exp(part - max(parts)) for part in parts))
-    log_m += sum(math.lgamma(k + 0.5) - math.lgamma(0.5) for k in seen)
-    return (log_union + sum(k * math.log(k / n) for k in seen) - log_m) / n
-
-
 def worst(n_i, W, eps):
     """min p W over the p with KL(p_hat, p) <= eps: the p = c p_hat / (t + W - low), and what is
     left to the lowest.
@@ -193,7 +180,9 @@ def certified(case, policy):
             here = case.possible[s, a]
             n_i, values = case.n[0, h, s, a][here], W[s, a][here]
             Q[s, a] = (
-                values[0] if m[s, a] == 1 else worst(n_i, values, radius(n_i, m[s, a], log_union))
+                values[0]
+                if m[s, a] == 1
+                else worst(n_i, values, radius(n_i, False, log_union) if n_i.any() else math.inf)
             )
         V = (policy[h] * (case.paid() + Q)).sum(axis=-1)
     return V[0]

@@ -64,8 +64,8 @@ def tables(seed):
     H, S, A = [(3, 2, 2), (3, 3, 2), (4, 2, 3), (1, 3, 2)][seed % 4]
     n = rng.choice([0, 10**3, 10**5, 10**6, 10**7], size=(H, S, A), p=[0.05, 0.05, 0.3, 0.3, 0.3])
     P = rng.dirichlet(np.ones(S), size=(H, S, A))
-    rows = [rng.multinomial(m, row) for m, row in zip(n.ravel(), P.reshape(-1, S), strict=True)]
-    return rng.random((H, S, A)), np.array(rows).reshape(H, S, A, S)
+    n_sas = rng.multinomial(n, P)
+    return rng.random((H, S, A)), n_sas
 
 
 def planned(seed):

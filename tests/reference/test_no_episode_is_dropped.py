@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from learners import begun, play
 from surefoot.evidence.tables import CountTables
 from surefoot.run import marks
 
@@ -112,29 +113,38 @@ def played(learner, rng, drop):
     return learner
 
 
+def assert_falsely_certified(agent, counts):
+    """2.9 or so where 1.53 is true."""
+    plan = agent.plan(counts)
+    assert plan.certified
+    assert plan.lower > 2.5 > TRUE
+
+
+@pytest.fixture
+def without_marks(monkeypatch):
+    """The wrong rule: counts that lack an episode are taken like any others."""
+    monkeypatch.setattr(CountTables, "require_unselected", lambda self: None)
+
+
 def test_the_truth_is_known():
     assert pytest.approx(1.53) == TRUE < FLOOR
 
 
 @pytest.mark.parametrize("drop", DROPPED.values(), ids=DROPPED)
-def test_nothing_is_proved_where_an_episode_was_dropped(drop, tmp_path):
+def test_nothing_is_proved_where_an_episode_was_dropped(drop, tmp_path, assert_refused):
     counts = attack(drop)
     assert counts.refused == 1
     assert "1 episodes DROPPED" in repr(counts)
     counts.save(tmp_path / "counts.npz")
     for held in (counts, counts.copy(), sf.Counts.load(tmp_path / "counts.npz")):
         for use in (AGENT.plan, lambda held: sf.Learner(AGENT, 2, held)):
-            with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
-                use(held)
+            assert_refused(sf.InvalidCounts, "selected by its outcome", use, held)
 
 
 @pytest.mark.parametrize("drop", [refused("no reward"), refused("an end too early"), abandoned])
-def test_without_a_mark_a_false_value_is_certified(drop, monkeypatch):
+def test_without_a_mark_a_false_value_is_certified(drop, without_marks):
     """The control. 2.9 where 1.53 is true, by whatever was dropped without a word."""
-    monkeypatch.setattr(CountTables, "require_unselected", lambda self: None)
-    plan = AGENT.plan(attack(drop))
-    assert plan.certified
-    assert plan.lower > 2.5 > TRUE
+    assert_falsely_certified(AGENT, attack(drop))
 
 
 # What says nothing of the outcome: it may be told afterwards.
@@ -149,9 +159,7 @@ def test_a_refusal_is_marked_at_once_and_what_was_left_out_takes_the_mark_off(wa
     changes the data.
     """
     for paid in (1.0, 0.0):
-        learner = sf.Learner(AGENT, 0)
-        learner.begin()
-        learner.act(0)
+        learner = begun(AGENT)
         for _ in range(2):  # it is refused again, and counts once
             with pytest.raises((sf.InvalidEpisode, RuntimeError)):
                 REFUSED[way](learner)
@@ -159,9 +167,7 @@ def test_a_refusal_is_marked_at_once_and_what_was_left_out_takes_the_mark_off(wa
         learner.observe(0, paid)
         right = way in SAY_NOTHING or (way in SAY_A_REWARD and paid == 0.0)
         assert learner.counts.refused == (not right)
-        for _ in range(H - 1):
-            learner.act(0)
-            learner.observe(0, 1.0)
+        play(learner, [1.0] * (H - 1))
         learner.end()
         assert learner.counts.refused == (not right)
         if right:
@@ -192,8 +198,7 @@ def told_then_rewound(learner):
         learner.observe(1, 0.0)
     learner.rewind()
     learner.begin()
-    learner.act(0)
-    learner.observe(0, 1.0)
+    play(learner, [1.0])
     learner.abandon()
     return learner
 
@@ -203,17 +208,13 @@ def test_what_was_told_stands_after_rewinding(told):
     """A reward of 0 is told, refused with a false state, and the episode is played again to a
     reward of 1. Control: where nothing was told, nothing is another one.
     """
-    learner = sf.Learner(AGENT, 0)
-    learner.begin()
-    learner.act(0)
+    learner = begun(AGENT)
     if told:
         with pytest.raises(sf.InvalidEpisode):
             learner.observe(1, 0.0)
     learner.rewind()
     learner.begin()
-    for _ in range(H):
-        learner.act(0)
-        learner.observe(0, 1.0)
+    play(learner, [1.0] * H)
     learner.end()
     assert learner.counts.refused == told
 
@@ -248,9 +249,7 @@ def test_no_way_round_the_mark(drop, monkeypatch):
     monkeypatch.setattr(CountTables, "require_unselected", lambda self: None)
     monkeypatch.setattr(marks.Mark, "require_none", lambda self: None)
     monkeypatch.setattr(marks.Mark, "require_as_before", lambda self, i, now: None)
-    plan = AGENT.plan(attack(drop))
-    assert plan.certified
-    assert plan.lower > 2.5 > TRUE
+    assert_falsely_certified(AGENT, attack(drop))
 
 
 def test_a_first_state_is_an_outcome_where_there_are_several():
@@ -274,9 +273,7 @@ def test_a_first_state_is_an_outcome_where_there_are_several():
 
 def played_whole(learner, rng):
     learner.begin()
-    for _ in range(H):
-        learner.act(0)
-        learner.observe(0, float(rng.random() < P))
+    play(learner, (rng.random(H) < P).astype(np.float64))
     learner.end()
 
 
@@ -302,9 +299,7 @@ def test_what_is_dropped_before_it_is_played_changes_nothing():
     "call", [lambda it: it.end(), lambda it: it.act(), lambda it: it.observe(0, 1.0)]
 )
 def test_a_call_after_an_abandoned_episode_leaves_its_mark(call):
-    learner = sf.Learner(AGENT, 0)
-    learner.begin()
-    learner.act(0)
+    learner = begun(AGENT)
     learner.abandon()
     with pytest.raises(sf.InvalidEpisode, match=r"No episode is under way|no action to observe"):
         call(learner)
@@ -320,9 +315,7 @@ def test_an_episode_that_is_played_again_to_the_same_outcome_was_not_dropped():
         for stop in (k % 4, (k + 1) % 3):
             rng = np.random.default_rng(k)
             learner.begin()
-            for _ in range(min(stop, H)):
-                learner.act(0)
-                learner.observe(0, float(rng.random() < P))
+            play(learner, (rng.random(min(stop, H)) < P).astype(np.float64))
             if k % 5 == 0:
                 with pytest.raises(sf.InvalidEpisode):
                     learner.observe(0, 1.0)  # nobody asked
@@ -390,7 +383,14 @@ def added(refuse, keep_trying=True):
     return counts
 
 
+TOLD = {  # how an episode that has a 0 is told so that it is refused
+    "rewards out of range": lambda paid: sf.Episode.of(PROBLEM, [0] * 4, [0] * 3, paid + 7.0),
+    "no numbers": lambda paid: sf.Episode([0] * 4, [0] * 3, [math.nan] * 3),
+    "too short": lambda paid: sf.Episode.of(PROBLEM, [0] * 2, [0], paid[:1]),
+    "another state": lambda paid: sf.Episode.of(PROBLEM, [0, 1, 0, 0], [0] * 3, paid),
+}
 IMPOSSIBLE = {
+    **TOLD,
     "a reward": lambda paid: sf.Episode([0] * (H + 1), [0] * H, paid + 7.0),
     "no rewards": lambda paid: sf.Episode([0] * (H + 1), [0] * H),
     "a state": lambda paid: sf.Episode([0] * H + [1], [0] * H, paid),
@@ -410,9 +410,17 @@ def test_counts_that_refused_an_episode_prove_nothing(refuse, monkeypatch):
     with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
         AGENT.plan(counts)
     monkeypatch.setattr(CountTables, "require_unselected", lambda self: None)
-    plan = AGENT.plan(added(refuse))  # the control
-    assert plan.certified
-    assert plan.lower > 2.5 > TRUE
+    assert_falsely_certified(AGENT, added(refuse))  # the control
+
+
+@pytest.mark.parametrize("way", TOLD)
+def test_an_episode_is_refused_where_it_is_counted(way):
+    """To make one that cannot be raises nothing: who leaves it out would leave no mark."""
+    assert "REFUSED" in repr(TOLD[way](np.zeros(H)))
+    counts = added(TOLD[way])
+    assert counts.refused > 2000
+    with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
+        AGENT.plan(counts)
 
 
 def test_an_episode_that_is_held_already_was_not_dropped():
@@ -478,49 +486,6 @@ def test_learn_marks_what_it_refused_in_the_counts_that_it_was_given(odd):
         agent.plan(counts)
 
 
-def test_without_that_a_false_value_is_certified(monkeypatch):
+def test_without_that_a_false_value_is_certified(without_marks):
     """The control."""
-    monkeypatch.setattr(CountTables, "require_unselected", lambda self: None)
-    agent, counts = learnt_one_by_one("a reward out of range")
-    plan = agent.plan(counts)
-    assert plan.certified
-    assert plan.lower > 2.5 > TRUE
-
-
-TOLD = {  # how an episode that has a 0 is told so that it is refused
-    "rewards out of range": lambda paid: sf.Episode.of(PROBLEM, [0] * 4, [0] * 3, paid + 7.0),
-    "no numbers": lambda paid: sf.Episode([0] * 4, [0] * 3, [math.nan] * 3),
-    "too short": lambda paid: sf.Episode.of(PROBLEM, [0] * 2, [0], paid[:1]),
-    "another state": lambda paid: sf.Episode.of(PROBLEM, [0, 1, 0, 0], [0] * 3, paid),
-}
-
-
-def counted(tell):
-    """Count the episodes that pay 3, and let the others be refused."""
-    counts, rng = sf.Counts.zeros(PROBLEM), np.random.default_rng(0)
-    for _ in range(EPISODES):
-        paid = (rng.random(H) < P).astype(float)
-        whole = sf.Episode.of(PROBLEM, [0] * 4, [0] * 3, paid)
-        try:
-            counts.add(whole if paid.all() else tell(paid))
-        except sf.InvalidEpisode:
-            continue
-    return counts
-
-
-@pytest.mark.parametrize("way", TOLD)
-def test_an_episode_is_refused_where_it_is_counted(way):
-    """To make one that cannot be raises nothing: who leaves it out would leave no mark."""
-    assert "REFUSED" in repr(TOLD[way](np.zeros(H)))
-    counts = counted(TOLD[way])
-    assert counts.refused > 2000
-    with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
-        AGENT.plan(counts)
-
-
-def test_without_a_mark_the_episodes_that_are_left_certify_a_false_value(monkeypatch):
-    """The control."""
-    monkeypatch.setattr(CountTables, "require_unselected", lambda self: None)
-    plan = AGENT.plan(counted(TOLD["rewards out of range"]))
-    assert plan.certified
-    assert plan.lower > 2.5 > TRUE
+    assert_falsely_certified(*learnt_one_by_one("a reward out of range"))

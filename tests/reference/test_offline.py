@@ -11,6 +11,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import surefoot as sf
+from formulas import radius
 
 ROWS = ("episode", "step", "state", "action", "reward", "next_state")
 
@@ -117,12 +118,7 @@ def slow_robust(sizes, r, rows, delta):
                 m = sum(k)
                 worst = min(ahead)
                 if m > 0:
-                    log_m = math.lgamma(S / 2) - math.lgamma(m + S / 2)
-                    log_m += sum(math.lgamma(x + 0.5) - math.lgamma(0.5) for x in k)
-                    entropy = sum(x * math.log(x / m) for x in k if x > 0)
-                    worst = slow_worst(
-                        k, (math.log(S * A * H / delta) + entropy - log_m) / m, ahead
-                    )
+                    worst = slow_worst(k, radius(k, True, math.log(S * A * H / delta)), ahead)
                 Q.append(r[h, s, a] + worst)
                 visits.append(m)
             policy[h, s] = best(Q, visits)
@@ -149,24 +145,15 @@ def test_two_hundred_random_logs(block):
     above, differ = [0, 0], 0
     for seed in range(50 * block, 50 * block + 50):
         sizes, r, rows = a_log(seed)
-        problem, delta = sf.Problem(r), 0.1
-        fast = sf.vi_lcb(
-            counted(sizes, rows, folded_by=seed), problem, delta, c=0.2 if seed % 2 else 1.0
-        )
-        policy, value = slow_vi_lcb(sizes, r, rows, seed, delta, 0.2 if seed % 2 else 1.0)
-        assert np.array_equal(fast.policy.argmax(axis=-1), policy)
-        assert fast.lower == pytest.approx(value, abs=1e-9)
-        literal = sf.vi_lcb(
-            counted(sizes, rows, folded_by=seed),
-            problem,
-            delta,
-            c=0.2 if seed % 2 else 1.0,
-            ties="first",
-        )
-        taken, same = slow_vi_lcb(sizes, r, rows, seed, delta, 0.2 if seed % 2 else 1.0, first)
-        assert np.array_equal(literal.policy.argmax(axis=-1), taken)
-        assert literal.lower == pytest.approx(same, abs=1e-9)
-        differ += not np.array_equal(taken, policy)
+        problem, delta, c = sf.Problem(r), 0.1, 0.2 if seed % 2 else 1.0
+        folds, policies = counted(sizes, rows, folded_by=seed), []
+        for ties, choose in (("first", first), ("most-visited", best)):
+            fast = sf.vi_lcb(folds, problem, delta, c=c, ties=ties)
+            policy, value = slow_vi_lcb(sizes, r, rows, seed, delta, c, choose)
+            assert np.array_equal(fast.policy.argmax(axis=-1), policy)
+            assert fast.lower == pytest.approx(value, abs=1e-9)
+            policies.append(policy)
+        differ += not np.array_equal(*policies)
         counts = sf.Counts(counted(sizes, rows), logged=True, problem=problem)
         robust = sf.robust_vi(counts, problem, delta, sf.KL(full_support=True))
         policy, worst = slow_robust(sizes, r, rows, delta)
@@ -196,19 +183,14 @@ def test_vi_lcb_by_hand():
 
 def test_ties_go_to_the_more_visited_action():
     problem = sf.Problem(np.zeros((1, 2, 3)))
-    learnt = sf.vi_lcb(np.array([[[[1, 0], [0, 5], [5, 0]], [[0, 0]] * 3]]), problem, 0.1)
+    n_sas = np.array([[[[1, 0], [0, 5], [5, 0]], [[0, 0]] * 3]])
+    learnt = sf.vi_lcb(n_sas, problem, 0.1)
     assert learnt.policy.argmax(axis=-1).tolist() == [[1, 0]]  # the most visited, then the first
-    literal = sf.vi_lcb(
-        np.array([[[[1, 0], [0, 5], [5, 0]], [[0, 0]] * 3]]), problem, 0.1, ties="first"
-    )
+    literal = sf.vi_lcb(n_sas, problem, 0.1, ties="first")
     assert literal.policy.argmax(axis=-1).tolist() == [[0, 0]]
     with pytest.raises(sf.InvalidSetting, match="expected 'most-visited' or 'first'"):
         sf.vi_lcb(np.zeros((1, 2, 3, 2), dtype=int), problem, 0.1, ties="last")
-    robust = sf.robust_vi(
-        sf.Counts([[[[1, 0], [0, 5], [5, 0]], [[0, 0]] * 3]], logged=True, problem=problem),
-        problem,
-        0.1,
-    )
+    robust = sf.robust_vi(sf.Counts(n_sas, logged=True, problem=problem), problem, 0.1)
     assert robust.policy.argmax(axis=-1).tolist() == [[1, 0]]
 
 

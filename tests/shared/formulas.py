@@ -5,6 +5,8 @@ what the controls of rounding and of the paper's misprint are made of.
 """
 
 import math
+from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 
@@ -34,6 +36,26 @@ def radius(n_i, full_support, log_union):
     log_m = np.logaddexp.reduce(log_T, axis=-1) + ratios.sum(axis=-1)
     log_p = (n_i * np.log(np.where(n_i > 0, n_i / n[..., None], 1.0))).sum(axis=-1)
     return (log_union + log_p - log_m) / n
+
+
+def rising(x, k):
+    """Gamma(x + k) / Gamma(x)."""
+    return math.prod((x + j for j in range(k)), start=Fraction(1))
+
+
+def mixture(n_i, full_support):
+    """m(n_1..n_S) from its definition, in rational numbers: draw the size k of the support with
+    weight w_k (or take all S), then one of the sets of k outcomes, then Dirichlet(1/2) within.
+    """
+    S, n, half = len(n_i), sum(n_i), Fraction(1, 2)
+    seen = {i for i, x in enumerate(n_i) if x > 0}
+    m = Fraction(0)
+    for k in [S] if full_support else range(1, S + 1):
+        w = Fraction(1, k * (k + 1) if k < S else 1 if full_support else S)
+        sets = sum(seen <= {*support} for support in combinations(range(S), k))
+        within = math.prod(rising(half, x) for x in n_i) / rising(k * half, n)
+        m += w * Fraction(sets, math.comb(S, k)) * within
+    return m
 
 
 def as_printed(problem, counts, delta_prime, pi, scale=1.0):

@@ -292,7 +292,7 @@ def test_alarms_are_in_euros(shop, assert_refused):
     watch = sf.Watchdog(0.01).on(agent)
     while not watch.alarmed:
         watch = watch.after(0.0)
-    assert watch.alarm.floor == pytest.approx(60.0)
+    assert watch.alarm.floor == 60.0
     assert watch.alarm.mean_return == pytest.approx(0.0, abs=1e-9)
     assert "The floor is 60 EUR per episode" in str(watch.alarm)
     assert_refused(sf.InvalidEpisode, "outside the range", sf.Watchdog(0.01).on(agent).after, 500.0)
