@@ -13,15 +13,14 @@ import pytest
 import scipy.sparse
 
 import surefoot as sf
+from in_lists import A, H, S, in_lists, problem_of, small_world
 from surefoot.audit import verifier
 from surefoot.audit.records import FORMAT, OF_LISTS, chained, first_record, format_of
 from surefoot.model.transitions import Lists, Table
 
-S, A, H = 8, 2, 4
-
 
 @pytest.fixture
-def in_lists(monkeypatch):
+def only_lists(monkeypatch):
     """From here on counts are lists, and none becomes a table."""
 
     def refused(self):
@@ -36,19 +35,6 @@ def in_lists(monkeypatch):
     return force
 
 
-def world(word, seed=4):
-    """Three successors of each pair; rewards by pair or by next state, a mask or none, steps
-    alike or not.
-    """
-    rng = np.random.default_rng(seed)
-    P = np.zeros((H if "by step" in word else 1, S, A, S))
-    for place in np.ndindex(P.shape[:3]):
-        P[place][rng.choice(S, 3, replace=False)] = rng.dirichlet(np.ones(3))
-    rewards = {"r_next": rng.random((S, A, S))} if "next" in word else {"r": rng.random((S, A))}
-    made = sf.TabularMDP(P if "by step" in word else P[0], H=H, **rewards)
-    return made.with_support() if "mask" in word else made
-
-
 WORDS = (
     "plain",
     "mask",
@@ -59,10 +45,6 @@ WORDS = (
     "unknown",
     "unknown mask nostart",
 )
-
-
-def problem_of(word, made):
-    return made.problem.forget(rewards="unknown" in word, start="nostart" in word)
 
 
 def seen(made, problem, pooled, episodes=200):
@@ -80,22 +62,12 @@ class Means:
         return a / (a + b)
 
 
-def sums_of(counts):
-    """What counts hold beside transitions."""
-    return {name: getattr(counts, name) for name in ("played", "x_sa", "z_sa", "n_start")}
-
-
-def listed(counts, problem, entries):
-    made = Lists.of(entries, counts.shape)
-    return sf.Counts(made, H, counts.s1, problem=problem, **sums_of(counts))
-
-
 @pytest.mark.parametrize("word", WORDS)
-def test_thompson_draws_the_same_world_from_lists(word, in_lists):
+def test_thompson_draws_the_same_world_from_lists(word, only_lists):
     """With the means in place of draws: the best policy of the mean world. Control: real
     draws give another one.
     """
-    made = world(word)
+    made = small_world(word)
     problem, pooled = problem_of(word, made), "by step" not in word
     counts = seen(made, problem, pooled, 30)
     assert isinstance(counts.transitions, Table)
@@ -103,19 +75,19 @@ def test_thompson_draws_the_same_world_from_lists(word, in_lists):
     policy = explorer(counts, Means())
     rng = np.random.default_rng(0)
     assert any((policy != explorer(counts, rng)).any() for _ in range(20))
-    in_lists()
-    found = listed(counts, problem, entries)
+    only_lists()
+    found = in_lists(counts, problem, entries)
     assert isinstance(found.transitions, Lists)
     np.testing.assert_array_equal(explorer(found, Means()), policy)
 
 
-def test_thompson_draws_gammas_of_the_right_shapes(in_lists):
+def test_thompson_draws_gammas_of_the_right_shapes(only_lists):
     """Each possible next state has the prior and its visits, and nothing else is drawn."""
-    made = world("mask")
+    made = small_world("mask")
     counts = seen(made, made.problem, True, 30)
     table, entries = counts.n_sas[0] + 1.0, counts.entries
-    in_lists()
-    found = sf.Counts(Lists.of(entries, counts.shape), H, counts.s1, problem=made.problem)
+    only_lists()
+    found = in_lists(counts, made.problem, entries)
     asked = []
 
     class Noted(Means):
@@ -183,19 +155,19 @@ def test_agents_of_many_states_are_checked(by_next, mask):
 
 
 @pytest.mark.parametrize("word", ["plain", "next mask", "unknown mask nostart"])
-def test_a_forecast_from_lists_is_that_from_tables(word, in_lists):
+def test_a_forecast_from_lists_is_that_from_tables(word, only_lists):
     """What stands for the world is the same: frequencies, and where nothing was seen, all next
     states alike.
     """
-    made = world(word)
+    made = small_world(word)
     problem = problem_of(word, made)
     agent = sf.EpsMix(problem, sf.uniform(H, S, A), 0.3, delta=0.1, pooled=True)
     counts = seen(made, problem, True, 5)
     assert (counts.n_sa == 0).any()
     entries, tables = counts.entries, sf.forecast(agent, counts=counts).outlooks[0]
     assert tables.first_mixture is not None
-    in_lists()
-    lists = sf.forecast(agent, counts=listed(counts, problem, entries)).outlooks[0]
+    only_lists()
+    lists = sf.forecast(agent, counts=in_lists(counts, problem, entries)).outlooks[0]
     for field in ("first_mixture", "first_optimistic"):
         assert getattr(lists, field) == getattr(tables, field)
 

@@ -79,7 +79,7 @@ LONG = ("coin", "coin, no returns", "next states")  # these are for `make test-f
 
 def played_one_by_one(world, agent, assert_same_run):
     """200 runs that are played episode by episode in compiled code, whose bits are the plain loop's
-    (compared below for every kind of knowledge, and here again for every tenth run).
+    (compared in test_loops_of_real_problems.py, and here again for every tenth run).
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops.plan_by_plan)
@@ -121,10 +121,9 @@ def test_blocks_have_the_law_of_the_loop(played):
 def estimated(world, problem, pi, n, counts, rng, baseline):
     """Wrong: next states by the frequencies seen so far instead of the true kernel."""
     seen = counts.n_sas + 0.5 * (world.P_rows > 0.0)
+    guessed = seen / seen.sum(axis=-1, keepdims=True)
     guess = sf.TabularMDP(
-        seen[0] / seen[0].sum(axis=-1, keepdims=True)
-        if world.stationary
-        else seen / seen.sum(axis=-1, keepdims=True),
+        guessed[0] if world.stationary else guessed,
         None if world.problem.r_next_rows is not None else world.r,
         H=world.H,
         start=world.start,
@@ -134,10 +133,8 @@ def estimated(world, problem, pi, n, counts, rng, baseline):
     DRAW(guess, problem, pi, n, counts, rng, baseline)
 
 
-def alike(world, problem, pi, n, counts, rng, baseline):
-    """Wrong: one episode, counted n times."""
-    once = sf.Counts.zeros(problem, counts.pooled)
-    DRAW(world, problem, pi, min(n, 1), once, rng, baseline)
+def add(counts, once, n):
+    """Count an episode n times."""
     counts.n_sas[:] += n * once.n_sas
     counts.played += n * once.played
     counts.episodes += n
@@ -147,6 +144,13 @@ def alike(world, problem, pi, n, counts, rng, baseline):
         counts.x_sa += n * once.x_sa
 
 
+def alike(world, problem, pi, n, counts, rng, baseline):
+    """Wrong: one episode, counted n times."""
+    once = sf.Counts.zeros(problem, counts.pooled)
+    DRAW(world, problem, pi, min(n, 1), once, rng, baseline)
+    add(counts, once, n)
+
+
 def at_the_node_below(world, agent, counts, n, rng):
     """Wrong: a return is counted at the node below it alone, so that what is kept has a lower
     mean.
@@ -154,16 +158,9 @@ def at_the_node_below(world, agent, counts, n, rng):
     for _ in range(n):
         once = agent.starting_counts(None, 1)
         DRAW_BASELINE(world, agent, once, 1, rng)
-        counts.n_sas[:] += once.n_sas
-        counts.played += once.played
-        counts.episodes += 1
-        counts.n_start += once.n_start
-        counts.baseline_returns += once.baseline_returns
-        counts.return_weights[spread(int(once.baseline_returns[1]), *agent.return_range)[0]] += (
-            EPISODE
-        )
-        if counts.x_sa is not None:
-            counts.x_sa += once.x_sa
+        add(counts, once, 1)
+        node, _ = spread(int(once.baseline_returns[1]), *agent.return_range)
+        counts.return_weights[node] += EPISODE
 
 
 DRAW, DRAW_BASELINE = loops.draw_block, loops.draw_baseline
@@ -241,23 +238,6 @@ def test_blocks_of_many_episodes_add_up(case_of):
     assert np.abs(mean - case.world.r)[sure].max() < 0.1
     assert run.curve.episodes.sum() == K
     assert run.violations == 0
-
-
-@pytest.mark.parametrize("pooled", [False, True])
-def test_plans_played_one_by_one_are_the_plain_loop(
-    kind, pooled, case_of, assert_same_run, monkeypatch
-):
-    """Compiled code can play the episodes of a plan one by one: then its bits are the plain loop's,
-    and not the block drawer's (control).
-    """
-    case = case_of(kind, pooled)
-    settings = {"delta": 0.3, "pooled": pooled, "replan": 0.2}
-    agent = sf.EpsMix(case.problem, case.baseline, case.floor, **settings)
-    plain = simulate_plainly(case.world, agent, 150, seed=2)
-    assert sf.simulate(case.world, agent, 150, seed=2).counts != plain.counts
-    monkeypatch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops.plan_by_plan)
-    assert_same_run(sf.simulate(case.world, agent, 150, seed=2), plain)
-    assert plain.off_baseline is not None
 
 
 @pytest.fixture(scope="module")

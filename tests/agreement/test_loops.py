@@ -15,11 +15,21 @@ import surefoot as sf
 from plain_loop import simulate_plainly
 from surefoot.agents import SpliceAgent
 from surefoot.kernels import bets
-from surefoot.run import simulate
-from surefoot.run.loops import RunContext, loop_for, plan_by_plan
+from surefoot.run.loops import RunContext, loop_for
 from surefoot.run.setup import check_setup
 
 SPLICES = sorted(name for name, kind in sf.AGENTS.items() if issubclass(kind, SpliceAgent))
+
+
+def set_up(name, sizes, share, **settings):
+    """A world of these sizes, an agent that keeps this share of the baseline's value there, and
+    that floor.
+    """
+    S, A, H = sizes
+    world = sf.random_mdp(S=S, A=A, H=H, seed=3)
+    baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
+    floor = share * sf.value(world, baseline)
+    return world, build(name, world, baseline, floor, delta=0.1, **settings), floor
 
 
 def build(name, world, baseline, floor, **settings):
@@ -56,11 +66,7 @@ def test_plain_is_fused(name, sizes, long, assert_same_run):
     learner has is played.
     """
     episodes, scale, share = LONG if long else SHORT[sizes]
-    S, A, H = sizes
-    world = sf.random_mdp(S=S, A=A, H=H, seed=3)
-    baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
-    floor = share * sf.value(world, baseline)
-    agent = build(name, world, baseline, floor, bounds=sf.Bernstein(scale), delta=0.1)
+    world, agent, floor = set_up(name, sizes, share, bounds=sf.Bernstein(scale))
     fused = sf.simulate(world, agent, episodes, seed=11, floor=floor)
     plain = simulate_plainly(world, agent, episodes, seed=11, floor=floor)
     assert_same_run(fused, plain)
@@ -77,11 +83,7 @@ def test_plain_is_fused(name, sizes, long, assert_same_run):
 @pytest.mark.parametrize("sizes", [(5, 5, 3), (3, 2, 5), (1, 1, 1), (1, 4, 2)])
 @pytest.mark.parametrize("episodes", [250, pytest.param(600, marks=pytest.mark.full)])
 def test_plain_is_fused_with_kl(name, sizes, episodes, assert_same_run):
-    S, A, H = sizes
-    world = sf.random_mdp(S=S, A=A, H=H, seed=3)
-    baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
-    floor = 0.97 * sf.value(world, baseline)
-    agent = build(name, world, baseline, floor, bounds=sf.KL(), delta=0.1, replan=0.0)
+    world, agent, floor = set_up(name, sizes, 0.97, replan=0.0)
     fused = sf.simulate(world, agent, episodes, seed=11, floor=floor)
     assert_same_run(fused, simulate_plainly(world, agent, episodes, seed=11, floor=floor))
     assert fused.sources["optimistic"] > 0
@@ -94,36 +96,13 @@ def test_every_loop_plans_before_every_episode(name, tmp_path, assert_same_run):
     """In Python, plan by plan (with a ledger) and all in compiled code. Control: a plan may be
     in force for longer.
     """
-    world = sf.random_mdp(S=5, A=5, H=3, seed=3)
-    baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
-    agent = build(name, world, baseline, 0.97 * sf.value(world, baseline), delta=0.1, replan=0.0)
+    world, agent, _ = set_up(name, (5, 5, 3), 0.97, replan=0.0)
     fused = sf.simulate(world, agent, 300, seed=7)
     assert_same_run(fused, simulate_plainly(world, agent, 300, seed=7))
     assert_same_run(fused, sf.simulate(world, agent, 300, seed=7, ledger=tmp_path / "plans.ledger"))
     assert fused.sources["optimistic"] > 0
     longer = replace(agent, replan=0.1)
     assert simulate_plainly(world, longer, 300, seed=7).counts != fused.counts
-
-
-@pytest.mark.parametrize("name", ["stepmix", "epsmix"])
-@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
-def test_plans_played_in_compiled_code_are_the_plain_loop(name, share, assert_same_run):
-    """Episode by episode, for as long as each is in force."""
-    world = sf.random_mdp(S=5, A=5, H=3, seed=3)
-    baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
-    agent = build(
-        name,
-        world,
-        baseline,
-        0.97 * sf.value(world, baseline),
-        delta=0.1,
-        replan=share,
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(simulate, "loop_for", lambda agent, ledger=None: plan_by_plan)
-        compiled = sf.simulate(world, agent, 300, seed=7)
-    assert_same_run(compiled, simulate_plainly(world, agent, 300, seed=7))
-    assert compiled.sources["optimistic"] > 0
 
 
 @pytest.mark.parametrize("name", SPLICES)
@@ -134,9 +113,8 @@ def test_plain_is_fused_in_a_stationary_world(name, pooled, long, assert_same_ru
     baseline = sf.boltzmann(sf.solve(world).Q, eta=5.0)
     floor = sf.value(world, baseline) - 0.2
     episodes, scale = (1500, 1e-3) if long else (120, 1e-5)
-    agent = build(
-        name, world, baseline, floor, bounds=sf.Bernstein(scale), delta=0.1, pooled=pooled
-    )
+    settings = {"bounds": sf.Bernstein(scale), "delta": 0.1, "pooled": pooled}
+    agent = build(name, world, baseline, floor, **settings)
     fused = sf.simulate(world, agent, episodes, seed=5, floor=floor)
     assert_same_run(fused, simulate_plainly(world, agent, episodes, seed=5, floor=floor))
     assert fused.counts.pooled == pooled
@@ -171,28 +149,16 @@ def test_epsmix_with_floor_zero_is_bpi_ucbvi_to_the_bit(paper_world):
     """Nothing is below 0, so the coin is never needed; delta' is the same, so the bounds are."""
     baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
     bounds = sf.Bernstein(0.01)
-    eps = sf.simulate(
-        paper_world,
-        sf.EpsMix(paper_world.problem, baseline, 0.0, delta=0.1, bounds=bounds),
-        30_000,
-        seed=4,
+    agent = sf.EpsMix(paper_world.problem, baseline, 0.0, delta=0.1, bounds=bounds)
+    optimist = sf.BPIUCBVI(paper_world.problem, delta=0.1, bounds=bounds)
+    eps, other = (
+        sf.simulate(paper_world, each, 30_000, seed=4)
+        for each in (agent, replace(agent, floor=2.0))
     )
-    bpi = sf.simulate(
-        paper_world,
-        sf.BPIUCBVI(paper_world.problem, delta=0.1, bounds=bounds),
-        30_000,
-        seed=4,
-        floor=0.0,
-    )
+    bpi = sf.simulate(paper_world, optimist, 30_000, seed=4, floor=0.0)
     assert eps.counts == bpi.counts
     assert eps.regret == bpi.regret
     np.testing.assert_array_equal(eps.curve.mean, bpi.curve.mean)
-    other = sf.simulate(
-        paper_world,
-        sf.EpsMix(paper_world.problem, baseline, 2.0, delta=0.1, bounds=bounds),
-        30_000,
-        seed=4,
-    )
     assert other.counts != bpi.counts  # control: with a floor they part
 
 
@@ -271,11 +237,9 @@ def test_a_changed_kernel_is_compiled_anew(tmp_path):
         "a, 4000, 0).first_mixture)"
     )
     found = []
-    for old, new in (("", ""), ("22.0 * H * H", "11.0 * H * H")):
+    for old, new in ((" ", " "), ("22.0 * H * H", "11.0 * H * H")):
         bernstein = tmp_path / "surefoot" / "kernels" / "bernstein.py"
-        bernstein.write_text(
-            bernstein.read_text().replace(old, new) if old else bernstein.read_text()
-        )
+        bernstein.write_text(bernstein.read_text().replace(old, new))
         environment = {
             **os.environ,
             "PYTHONPATH": str(tmp_path),
@@ -320,7 +284,6 @@ def test_curve_and_totals_agree(paper_world):
     """The thinned curve loses nothing: its bins add up to the totals. 2,000 bins for 30,001
     episodes: uneven.
     """
-    baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
     run = sf.simulate(
         paper_world,
         sf.BPIUCBVI(paper_world.problem, bounds=sf.Bernstein(0.01)),
@@ -335,14 +298,6 @@ def test_curve_and_totals_agree(paper_world):
     assert run.violations > 0
     assert run.curve.regret[-1] == pytest.approx(run.regret, rel=1e-12)
     assert sum(run.sources.values()) == run.by_h.sum() == run.episodes
-    step = sf.simulate(
-        paper_world,
-        sf.StepMix(paper_world.problem, baseline, 2.0, bounds=sf.Bernstein(0.001)),
-        5000,
-        seed=0,
-    )
-    assert sum(step.sources.values()) == step.by_h.sum() == 5000
-    assert step.sources["optimistic"] == step.by_h[0]
 
 
 def test_regret_counts_every_episode():

@@ -17,6 +17,7 @@ import pytest
 import scipy.sparse
 
 import surefoot as sf
+from in_lists import A, H, S, in_lists, problem_of, small_world
 from plain_loop import simulate_plainly
 from surefoot import kernels
 from surefoot.audit import verifier
@@ -171,18 +172,6 @@ def test_a_large_table_is_not_made():
         small.n_sas[0, 0, 0, 0] = 1
 
 
-def world(word):
-    rng = np.random.default_rng(5)
-    S, A, H = 9, 3, 4
-    P = np.zeros((S, A, S))
-    for s, a in itertools.product(range(S), range(A)):
-        P[s, a, rng.choice(S, 3, replace=False)] = rng.dirichlet(np.ones(3))
-    known = {"start": rng.dirichlet(np.ones(S))} if "starts" in word else {}
-    rewards = {"r_next": rng.random((S, A, S))} if "next" in word else {"r": rng.random((S, A))}
-    made = sf.TabularMDP(P, H=H, **rewards, **known)
-    return made.with_support() if "mask" in word else made
-
-
 WORDS = (
     "plain | mask | next | next mask | starts | unknown | unknown starts mask | nostart | by "
     "step | relative | paper"
@@ -193,40 +182,18 @@ WORDS = (
 @pytest.mark.parametrize("kind", [sf.EpsMix, sf.StepMix])
 def test_the_same_plan_from_a_table_and_from_lists(word, kind, monkeypatch):
     """Values agree to 1e-12, and rho and h with them."""
-    made = world(word)
-    problem = made.problem.forget(rewards="unknown" in word, start="nostart" in word)
+    made = small_world(word)
+    problem = problem_of(word, made)
     floor = sf.Relative(0.3) if word == "relative" else 0.3
     bounds = sf.Bernstein(scale=1e-4) if word == "paper" else sf.KL()
     pooled = word != "by step"
-    agent = kind(
-        problem, sf.uniform(4, 9, 3), floor, delta=0.1, pooled=pooled, bounds=bounds, returns=None
-    )
-    rng = np.random.default_rng(3)
-    counts = sf.Counts.zeros(problem, pooled)
-    for _ in range(3000):
-        states, actions, rewards = (
-            [0 if made.problem.one_start else int(rng.choice(9, p=made.start))],
-            [],
-            [],
-        )
-        for h in range(4):
-            actions.append(int(rng.integers(3)))
-            states.append(int(rng.choice(9, p=made.P[h, states[-1], actions[-1]])))
-            rewards.append(float(made.problem.reward_of(h, states[-2], actions[-1], states[-1])))
-        counts.add(sf.Episode.of(problem, states, actions, rewards if "unknown" in word else None))
+    known = {"delta": 0.1, "pooled": pooled, "bounds": bounds, "returns": None}
+    agent = kind(problem, sf.uniform(H, S, A), floor, **known)
+    counts = sf.simulate(made, sf.BPIUCBVI(problem, pooled=pooled), 3000, seed=3).counts
     assert isinstance(counts.transitions, Table)
     dense = agent.plan(counts)
     monkeypatch.setattr(transitions, "MOST_IN_A_TABLE", 1)
-    listed = sf.Counts(
-        Lists.of(counts.entries, counts.shape),
-        4,
-        counts.s1,
-        played=counts.played,
-        x_sa=counts.x_sa,
-        z_sa=counts.z_sa,
-        n_start=counts.n_start,
-        problem=problem,
-    )
+    listed = in_lists(counts, problem, counts.entries)
     assert isinstance(listed.transitions, Lists)
     found = agent.plan(listed)
     exact = 0.0 if word == "paper" else 1e-12
@@ -244,7 +211,7 @@ def assert_same_values(found, other, atol):
     """Of the candidates that matter: the chosen one, its neighbour, the ends. Others have the
     same value, or 0.
     """
-    c = len(found.candidates) - 1 if found.h == 4 else found.h
+    c = len(found.candidates) - 1 if found.h == H else found.h
     matter = np.isin(np.arange(len(found.candidates)), [0, c - 1, c, len(found.candidates) - 1])
     close = np.isclose(found.candidates, other.candidates, rtol=0, atol=atol)
     assert (close | (~matter & (found.candidates == 0.0))).all(), (
