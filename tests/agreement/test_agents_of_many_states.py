@@ -71,12 +71,12 @@ def test_thompson_draws_the_same_world_from_lists(word, only_lists):
     problem, pooled = problem_of(word, made), "by step" not in word
     counts = seen(made, problem, pooled, 30)
     assert isinstance(counts.transitions, Table)
-    entries, explorer = counts.entries, sf.Thompson(problem)
+    explorer = sf.Thompson(problem)
     policy = explorer(counts, Means())
     rng = np.random.default_rng(0)
     assert any((policy != explorer(counts, rng)).any() for _ in range(20))
     only_lists()
-    found = in_lists(counts, problem, entries)
+    found = in_lists(counts, problem)
     assert isinstance(found.transitions, Lists)
     np.testing.assert_array_equal(explorer(found, Means()), policy)
 
@@ -85,9 +85,9 @@ def test_thompson_draws_gammas_of_the_right_shapes(only_lists):
     """Each possible next state has the prior and its visits, and nothing else is drawn."""
     made = small_world("mask")
     counts = seen(made, made.problem, True, 30)
-    table, entries = counts.n_sas[0] + 1.0, counts.entries
+    table = counts.n_sas[0] + 1.0
     only_lists()
-    found = in_lists(counts, made.problem, entries)
+    found = in_lists(counts, made.problem)
     asked = []
 
     class Noted(Means):
@@ -164,10 +164,10 @@ def test_a_forecast_from_lists_is_that_from_tables(word, only_lists):
     agent = sf.EpsMix(problem, sf.uniform(H, S, A), 0.3, delta=0.1, pooled=True)
     counts = seen(made, problem, True, 5)
     assert (counts.n_sa == 0).any()
-    entries, tables = counts.entries, sf.forecast(agent, counts=counts).outlooks[0]
+    tables = sf.forecast(agent, counts=counts).outlooks[0]
     assert tables.first_mixture is not None
     only_lists()
-    lists = sf.forecast(agent, counts=in_lists(counts, problem, entries)).outlooks[0]
+    lists = sf.forecast(agent, counts=in_lists(counts, problem)).outlooks[0]
     for field in ("first_mixture", "first_optimistic"):
         assert getattr(lists, field) == getattr(tables, field)
 

@@ -182,7 +182,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "agent"), CASES)
-def test_runs_have_the_same_bits(agent, kind):
+def test_runs_have_the_same_bits(agent, kind, assert_same_run):
     """The fused loop and the loop plan by plan, in the dense and in the sparse world: counts,
     curve and violations.
     """
@@ -192,13 +192,11 @@ def test_runs_have_the_same_bits(agent, kind):
         sf.simulate(world, AGENTS[agent](dense.problem, floor), episodes=400, seed=7)
         for world in (dense, sparse)
     ]
-    np.testing.assert_array_equal(runs[0].counts.n_sas, runs[1].counts.n_sas)
-    assert runs[0].regret == runs[1].regret
-    np.testing.assert_array_equal(runs[0].curve.mean, runs[1].curve.mean)
+    assert_same_run(*runs)
 
 
 @all_worlds
-def test_runs_of_agents_that_know_the_lists(kind):
+def test_runs_of_agents_that_know_the_lists(kind, assert_same_run):
     """Agents that know rewards and mask as lists, and as arrays: the same plans, counts and
     values.
     """
@@ -208,9 +206,7 @@ def test_runs_of_agents_that_know_the_lists(kind):
         floor = world.problem.lowest + 0.5 * (value - world.problem.lowest)
         agent = replace(mixing(sf.EpsMix)(world.problem, floor), pooled=world.stationary)
         runs.append(sf.simulate(world, agent, episodes=300, seed=1))
-    np.testing.assert_array_equal(runs[0].counts.n_sas, runs[1].counts.n_sas)
-    np.testing.assert_array_equal(runs[0].curve.mean, runs[1].curve.mean)
-    np.testing.assert_array_equal(runs[0].curve.sources, runs[1].curve.sources)
+    assert_same_run(*runs)
 
 
 @all_worlds

@@ -138,6 +138,13 @@ def test_the_hand_calculation_is_sharp(world):
         assert_close(sf.value(sf.TabularMDP(world.P, r), floats(PI)), F(409, 480))
 
 
+def assert_bounds(plan, L, upper):
+    """The candidates' lower values, and the upper value of the plan."""
+    expected = [float(low) for low in L]
+    np.testing.assert_allclose(plan.candidates, expected, atol=LOWERED, rtol=0)
+    assert plan.upper == pytest.approx(float(upper), abs=LOWERED)
+
+
 # ---- The bounds, written out again ---------------------------------------------------------------
 
 
@@ -161,7 +168,7 @@ def test_one_state_one_action_one_step():
         sf.EpsMix.paper(problem, [[[1.0]]], 0.1, delta=0.04),
     ):
         plan = agent.plan(counts)
-        np.testing.assert_allclose(plan.candidates, [float(lower)] * 2, atol=LOWERED, rtol=0)
+        assert_bounds(plan, [lower] * 2, upper)
         assert (plan.candidates < float(lower)).all()  # towards safety
         assert 0.0 < plan.upper - float(upper) <= LOWERED  # towards safety, too
 
@@ -338,10 +345,7 @@ def test_the_bounds_of_a_small_table(kind, table):
         for floor in FLOORS:
             plan = planned(kind, table, floor)
             source, h, rho = chosen(L, decimal(floor), SPLICES[kind])
-            np.testing.assert_allclose(
-                plan.candidates, [float(low) for low in L], atol=LOWERED, rtol=0
-            )
-            assert plan.upper == pytest.approx(float(upper), abs=LOWERED)
+            assert_bounds(plan, L, upper)
             assert (plan.source, plan.h) == (source, h)
             # a ratio of differences of lowered values
             assert plan.rho == pytest.approx(float(rho), abs=1e-10)
@@ -358,13 +362,11 @@ def test_the_two_companions(table):
         L_opt, upper_opt = read(sf.EpsMix, table)
     for floor in map(float, FLOORS):
         plan = sf.StepNoMix.paper(problem, floats(PI), floor, delta=float(DELTA)).plan(counts)
-        np.testing.assert_allclose(plan.candidates, [float(low) for low in L], atol=LOWERED, rtol=0)
-        assert plan.upper == pytest.approx(float(upper), abs=LOWERED)
+        assert_bounds(plan, L, upper)
         assert plan.h == next((h0 for h0 in range(3) if L[h0] >= floor), 2)
         assert plan.rho == (1.0 if plan.h == 0 else 0.0)
     plan = sf.BPIUCBVI.paper(problem, delta=float(DELTA)).plan(counts)
-    assert plan.lower == pytest.approx(float(L_opt[0]), abs=LOWERED)
-    assert plan.upper == pytest.approx(float(upper_opt), abs=LOWERED)
+    assert_bounds(plan, L_opt[:1], upper_opt)
 
 
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
@@ -380,8 +382,7 @@ def test_pooled_counts_are_the_sum_over_the_steps_but_the_last(kind, table):
     problem = sf.Problem(floats(R), s1=0, stationary=True)
     agent = kind.paper(problem, floats(PI), 0.0, delta=float(DELTA), pooled=True)
     plan = agent.plan(sf.Counts(TABLES[table]).pool())
-    np.testing.assert_allclose(plan.candidates, [float(low) for low in L], atol=LOWERED, rtol=0)
-    assert plan.upper == pytest.approx(float(upper), abs=LOWERED)
+    assert_bounds(plan, L, upper)
     if table != "tiny":  # the control: counted per step it is another plan
         assert np.abs(plan.candidates - planned(kind, table, 0).candidates).max() > 1e-3
 

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-
-CASES = range(9)
-
-
-def built(case):
-    problem = sf.Problem(case["r"], s1=case["s1"])
-    return problem, np.array(case["baseline"]), sf.Counts(case["n_sas"])
+from planning_cases import CASES, built
 
 
 @pytest.mark.parametrize("i", CASES)

@@ -193,7 +193,7 @@ def test_the_same_plan_from_a_table_and_from_lists(word, kind, monkeypatch):
     assert isinstance(counts.transitions, Table)
     dense = agent.plan(counts)
     monkeypatch.setattr(transitions, "MOST_IN_A_TABLE", 1)
-    listed = in_lists(counts, problem, counts.entries)
+    listed = in_lists(counts, problem)
     assert isinstance(listed.transitions, Lists)
     found = agent.plan(listed)
     exact = 0.0 if word == "paper" else 1e-12

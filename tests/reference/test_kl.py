@@ -11,17 +11,8 @@ import pytest
 import surefoot as sf
 from formulas import mixture, radius
 from kernel_values import evidence_of, plan_values
+from planning_cases import CASES, built
 from surefoot.kernels import kl as kernel
-
-CASES = range(9)
-
-
-def built(case):
-    return (
-        sf.Problem(case["r"], s1=case["s1"]),
-        np.array(case["baseline"]),
-        sf.Counts(case["n_sas"]),
-    )
 
 
 @pytest.mark.parametrize("i", CASES)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from in_lists import in_lists
 from surefoot.model import transitions
-from surefoot.model.transitions import Lists
 
 S, A, H = 7, 2, 6
 
@@ -56,15 +56,9 @@ def test_a_plan_of_many_states_is_the_one_of_all_candidates(seed, monkeypatch):
     floors = [0.05, *(values - 1e-3), *(values[1:] + 1e-3)]
     expected = [plan(floor, in_table) for floor in floors]
     monkeypatch.setattr(transitions, "MOST_IN_A_TABLE", 1)
-    in_lists = sf.Counts(
-        Lists.of(in_table.entries, in_table.shape),
-        H,
-        played=in_table.played,
-        n_start=in_table.n_start,
-        problem=made.problem,
-    )
+    listed = in_lists(in_table, made.problem)
     for floor, all_bounded in zip(floors, expected, strict=True):
-        found = plan(floor, in_lists)
+        found = plan(floor, listed)
         assert (found.h, found.source) == (all_bounded.h, all_bounded.source)
         assert (found.rho, found.lower) == pytest.approx(
             (all_bounded.rho, all_bounded.lower), abs=1e-8

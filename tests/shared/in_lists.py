@@ -27,7 +27,8 @@ def problem_of(word, world):
     return world.problem.forget(rewards="unknown" in word, start="nostart" in word)
 
 
-def in_lists(counts, problem, entries):
-    """The same counts, with these transitions in lists."""
+def in_lists(counts, problem):
+    """The same counts, with their transitions in lists."""
     sums = {name: getattr(counts, name) for name in ("played", "x_sa", "z_sa", "n_start")}
-    return sf.Counts(Lists.of(entries, counts.shape), H, counts.s1, problem=problem, **sums)
+    lists = Lists.of(counts.entries, counts.shape)
+    return sf.Counts(lists, counts.H, counts.s1, problem=problem, **sums)

@@ -60,6 +60,11 @@ def make_splice(request, paper_world):
     return maker(request.param, paper_world)
 
 
+def said(plan):
+    """What a plan says, but for its policy."""
+    return plan.source, plan.h, plan.rho, plan.lower, plan.upper
+
+
 def informed(world, counts_of, episodes=3 * 10**7):
     best = sf.solve(world)
     explore = sf.step_mixture(sf.boltzmann(best.Q, eta=2.0), best.policy, 0.5)
@@ -144,12 +149,7 @@ def test_plans_depend_on_counts_alone(make, paper_world, counts_of):
     before = counts.copy()
     first, second = agent.plan(counts), agent.plan(counts)
     assert counts == before
-    assert (first.source, first.h, first.rho, first.lower) == (
-        second.source,
-        second.h,
-        second.rho,
-        second.lower,
-    )
+    assert said(first) == said(second)
 
 
 def test_a_plan_says_what_it_is(make, paper_world, counts_of):
@@ -237,13 +237,7 @@ def test_episodes_per_source_sum_to_all_and_it_resumes_from_saved_counts(
     counts.save(tmp_path / "counts.npz")
     again = agent.plan(sf.Counts.load(tmp_path / "counts.npz"))
     plan = agent.plan(counts)
-    assert (plan.source, plan.h, plan.rho, plan.lower, plan.upper) == (
-        again.source,
-        again.h,
-        again.rho,
-        again.lower,
-        again.upper,
-    )
+    assert said(plan) == said(again)
 
 
 def test_the_mixture_is_worth_its_promise(paper_world, counts_of):

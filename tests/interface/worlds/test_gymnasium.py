@@ -63,6 +63,17 @@ def worth(world, policy):
     return sf.value(world, policy)
 
 
+def no_world(message, env, horizon=4, **given):
+    """It is refused with this message."""
+    with pytest.raises(sf.InvalidModel, match=message):
+        sf.from_gymnasium(env, horizon=horizon, **given)
+
+
+def walk_world(horizon=4, starts=None):
+    """The world of `walk`, by its model."""
+    return sf.from_gymnasium(Tabled(walk(), starts=starts), horizon=horizon)
+
+
 # ---- an environment with a model becomes a world
 
 
@@ -87,7 +98,7 @@ def test_duplicate_successors_are_added_and_rewards_averaged():
 
 def test_terminated_belongs_to_the_transition():
     """The other place is an end only for those who won: the fined go on from it."""
-    world = sf.from_gymnasium(Tabled(walk()), horizon=2)
+    world = walk_world(2)
     rest = 2
     np.testing.assert_array_equal(world.P[0, 0, 1], [0.0, 0.5, 0.5])
     np.testing.assert_array_equal(world.P[0, rest, :, rest], [1.0, 1.0])
@@ -99,7 +110,7 @@ def test_terminated_belongs_to_the_transition():
 
 @pytest.mark.parametrize("kind", [int, np.int64, np.int32, np.uint8, np.array])
 def test_spaces_may_start_anywhere_and_observations_be_any_integer(kind):
-    plain = sf.from_gymnasium(Tabled(walk()), horizon=3)
+    plain = walk_world(3)
     env = Tabled(walk(1, 3), first_state=1, first_action=3, kind=kind)
     world = sf.from_gymnasium(env, horizon=3)
     np.testing.assert_array_equal(world.P, plain.P)
@@ -112,16 +123,16 @@ def test_spaces_may_start_anywhere_and_observations_be_any_integer(kind):
 
 
 @pytest.mark.parametrize("shown", [1.5, "1", None, np.array([1]), 2, -1])
-def test_an_observation_that_is_no_state_is_refused(shown, assert_refused):
+def test_an_observation_that_is_no_state_is_refused(shown):
     env = Tabled(walk(), kind=lambda s: shown)
-    assert_refused(sf.InvalidModel, "The environment showed", sf.from_gymnasium, env, horizon=3)
+    no_world("The environment showed", env, horizon=3)
 
 
 def test_several_starts_get_a_common_one():
     """One more state and one more step, which earns nothing: the value is the average over the
     starts.
     """
-    world = sf.from_gymnasium(Tabled(walk(), starts=[0.25, 0.75]), horizon=4)
+    world = walk_world(starts=[0.25, 0.75])
     rest, start = 2, 3
     assert (world.S, world.H, world.s1, world.stationary) == (4, 5, start, True)
     np.testing.assert_array_equal(world.P[0, start], [[0.25, 0.75, 0.0, 0.0]] * 2)
@@ -131,13 +142,13 @@ def test_several_starts_get_a_common_one():
     assert worth(world, sf.embed_policy(world.problem, rule)) == pytest.approx(
         0.25 * 2.0, abs=1e-12
     )
-    one = sf.from_gymnasium(Tabled(walk(), starts=[0.0, 1.0]), horizon=4)
+    one = walk_world(starts=[0.0, 1.0])
     assert (one.S, one.H, one.s1) == (3, 4, 1)  # a distribution on one state needs none
 
 
 def test_a_rule_for_the_environments_own_states_is_refused_with_embed_policy(assert_refused):
-    several = sf.from_gymnasium(Tabled(walk(), starts=[0.25, 0.75]), horizon=4).problem
-    one = sf.from_gymnasium(Tabled(walk(), starts=[0.0, 1.0]), horizon=4).problem
+    several = walk_world(starts=[0.25, 0.75]).problem
+    one = walk_world(starts=[0.0, 1.0]).problem
     rule = np.full((2, 2), 0.5)
     for problem, which in (
         (one, "the absorbing state"),
@@ -177,19 +188,17 @@ def test_several_starts_are_played_through_the_common_one():
         (["a", "b"], "initial_state_distrib has dtype"),
     ],
 )
-def test_a_start_distribution_must_be_one(said, message, assert_refused):
+def test_a_start_distribution_must_be_one(said, message):
     env = Tabled(walk())
     env.initial_state_distrib = said
-    assert_refused(sf.InvalidModel, message, sf.from_gymnasium, env, horizon=4)
+    no_world(message, env)
 
 
-def test_several_starts_that_nobody_declared_are_refused(assert_refused):
+def test_several_starts_that_nobody_declared_are_refused():
     env = Tabled(walk(), starts=[0.5, 0.5])
     del env.initial_state_distrib
-    assert_refused(
-        sf.InvalidModel,
+    no_world(
         r"starts in several states .* does not say how likely",
-        sf.from_gymnasium,
         env,
         horizon=4,
     )
@@ -219,7 +228,7 @@ def test_rewards_by_next_state_stay_and_the_papers_bounds_refuse_them(assert_ref
     """Winning and being fined are two outcomes of one pair. `averaged` tells learners its mean
     instead.
     """
-    world = sf.from_gymnasium(Tabled(walk()), horizon=4)
+    world = walk_world()
     after = world.problem.r_next_rows.reshape(-1, 3, 2, 3)
     # 5 and -1, rescaled
     assert after[0, 0, 1, 2] == pytest.approx(1.0) and after[0, 0, 1, 1] == pytest.approx(0.0)
@@ -271,20 +280,16 @@ def test_a_world_that_pays_nothing_converts():
         ((-np.inf, 5), "expected two finite numbers"),
     ],
 )
-def test_a_declared_range_must_hold_every_reward(reward_range, message, assert_refused):
+def test_a_declared_range_must_hold_every_reward(reward_range, message):
     env = Tabled(walk(1, 3), first_state=1, first_action=3)
-    assert_refused(
-        sf.InvalidModel, message, sf.from_gymnasium, env, horizon=4, reward_range=reward_range
-    )
+    no_world(message, env, reward_range=reward_range)
 
 
-def test_a_declared_range_must_contain_0(assert_refused):
+def test_a_declared_range_must_contain_0():
     """After its end an episode earns 0 a step, so 0 is a reward like the others."""
     P = {0: {0: [(1.0, 0, 2.0, False)], 1: [(1.0, 0, 3.0, True)]}}
-    assert_refused(
-        sf.InvalidModel,
+    no_world(
         r"\(1, 4\), which does not contain 0.*declare \(0, 4\)",
-        sf.from_gymnasium,
         Tabled(P),
         horizon=4,
         reward_range=(1, 4),
@@ -306,19 +311,17 @@ def test_a_declared_range_must_contain_0(assert_refused):
         ({0: {0: [(1.0, 0, np.nan, False)]}}, "nan"),
     ],
 )
-def test_a_broken_model_is_refused(P, message, assert_refused):
+def test_a_broken_model_is_refused(P, message):
     env = Tabled(P)
     env.action_space = Discrete(1)
-    assert_refused(sf.InvalidModel, message, sf.from_gymnasium, env, horizon=2)
+    no_world(message, env, horizon=2)
 
 
-def test_rewards_and_start_are_not_declared_twice(assert_refused):
+def test_rewards_and_start_are_not_declared_twice():
     for env in (Tabled(walk()), gymnasium.make(f"{HERE}:Trap-v0")):
         for given in ({"rewards": np.zeros((2, 2))}, {"start": 0}):
-            assert_refused(
-                sf.InvalidModel,
+            no_world(
                 "Leave `rewards` and `start` out",
-                sf.from_gymnasium,
                 env,
                 horizon=2,
                 **given,
@@ -339,12 +342,10 @@ def test_rewards_and_start_are_not_declared_twice(assert_refused):
         lambda: gymnasium.wrappers.TimeLimit(Tabled(walk(), shown=False), 100),
     ],
 )
-def test_a_time_limit_shorter_than_the_horizon_is_refused(make, assert_refused):
+def test_a_time_limit_shorter_than_the_horizon_is_refused(make):
     """An episode that was cut is not one that ended."""
-    assert_refused(
-        sf.InvalidModel,
+    no_world(
         "cuts episodes after 100 steps, before the horizon of 200",
-        sf.from_gymnasium,
         make(),
         horizon=200,
     )
@@ -360,29 +361,23 @@ def test_a_time_limit_as_long_as_the_horizon_is_fine():
 
 
 @pytest.mark.parametrize("horizon", [0, -1, 2.5, "3", True, None])
-def test_the_horizon_is_a_whole_number(horizon, assert_refused):
-    assert_refused(
-        sf.InvalidModel, "horizon is", sf.from_gymnasium, "FrozenLake-v1", horizon=horizon
-    )
+def test_the_horizon_is_a_whole_number(horizon):
+    no_world("horizon is", "FrozenLake-v1", horizon=horizon)
 
 
 # ---- spaces
 
 
 def test_continuous_spaces_are_refused(assert_refused):
-    assert_refused(
-        sf.InvalidModel,
+    no_world(
         r"observation space is Box.*expected Discrete\(n\)",
-        sf.from_gymnasium,
         "CartPole-v1",
         horizon=10,
     )
     env = Tabled(walk())
     env.action_space = Box(0.0, 1.0)
-    assert_refused(
-        sf.InvalidModel,
+    no_world(
         r"action space is Box.*each action is a number",
-        sf.from_gymnasium,
         env,
         horizon=10,
     )
@@ -418,13 +413,11 @@ def test_without_model_and_rewards_the_rewards_are_unknown(assert_refused):
     assert_refused(sf.InvalidSetting, "not proved for unknown rewards", sf.BPIUCBVI.paper, problem)
 
 
-def test_the_range_of_rewards_must_be_declared(assert_refused):
+def test_the_range_of_rewards_must_be_declared():
     """What an unseen reward may be is the owner's word: nothing else bounds it."""
     for given in ({}, {"rewards": AVERAGE}):
-        assert_refused(
-            sf.InvalidModel,
+        no_world(
             "range of rewards must be declared",
-            sf.from_gymnasium,
             opaque(),
             horizon=4,
             **given,
@@ -443,11 +436,9 @@ def test_the_range_of_rewards_must_be_declared(assert_refused):
         (np.full((2, 2), np.nan), (-1, 5), "expected a finite number"),
     ],
 )
-def test_declared_rewards_are_checked(rewards, reward_range, message, assert_refused):
-    assert_refused(
-        sf.InvalidModel,
+def test_declared_rewards_are_checked(rewards, reward_range, message):
+    no_world(
         message,
-        sf.from_gymnasium,
         opaque(),
         horizon=4,
         rewards=rewards,
@@ -459,12 +450,12 @@ def test_a_problem_has_the_rewards_of_the_world():
     """With P or with declared rewards: the same numbers, with a start and without."""
     settings = {"horizon": 4, "rewards": AVERAGE, "reward_range": (-1.0, 5.0)}
     problem = sf.from_gymnasium(opaque(), start=0, **settings)
-    world = sf.from_gymnasium(Tabled(walk()), horizon=4)
+    world = walk_world()
     assert isinstance(problem, sf.Problem)
     np.testing.assert_array_equal(problem.r, world.r)
     assert (problem.S, problem.H, problem.s1, problem.units) == (3, 4, 0, world.problem.units)
     several = sf.from_gymnasium(opaque(), **settings)
-    common = sf.from_gymnasium(Tabled(walk(), starts=[0.5, 0.5]), horizon=4)
+    common = walk_world(starts=[0.5, 0.5])
     np.testing.assert_array_equal(several.r, common.r)
     assert (several.S, several.H, several.s1, several.units) == (4, 5, 3, common.problem.units)
     assert not several.stationary  # nobody said so
@@ -498,7 +489,7 @@ def test_learning_live_knows_no_truth():
     # the curve shows observed returns
     assert run.mean_value == pytest.approx(run.mean_return, abs=1e-12)
     # learners are told the same means
-    world = sf.from_gymnasium(Tabled(walk()), horizon=4).averaged()
+    world = walk_world().averaged()
     truth = worth(world, baseline)
     assert abs(run.mean_return - truth) < 4 * 3.0 / np.sqrt(60)  # a return deviates by about 3
     same = sf.learn(Tabled(walk()), sf.StepMix.paper(world.problem, baseline, floor), 60, seed=0)
@@ -540,7 +531,7 @@ def test_an_agent_for_another_environment_is_refused(assert_refused):
         3,
         seed=0,
     )
-    common = sf.from_gymnasium(Tabled(walk(), starts=[0.5, 0.5]), horizon=4).problem
+    common = walk_world(starts=[0.5, 0.5]).problem
     assert_refused(
         sf.InvalidModel,
         r"Build the agent from world\.problem",
@@ -576,8 +567,8 @@ def test_a_range_that_rounds_is_still_the_same_range(fine):
 
 
 def test_embed_policy_knows_the_added_states():
-    one = sf.from_gymnasium(Tabled(walk()), horizon=3).problem
-    several = sf.from_gymnasium(Tabled(walk(), starts=[0.5, 0.5]), horizon=3).problem
+    one = walk_world(3).problem
+    several = walk_world(3, starts=[0.5, 0.5]).problem
     rule = np.array([[0.9, 0.1], [0.2, 0.8]])
     by_step = np.stack([rule, rule[::-1], rule])
     for problem, extra in ((one, 0), (several, 1)):
@@ -599,7 +590,7 @@ def test_embed_policy_knows_the_added_states():
     ],
 )
 def test_embed_policy_refuses_what_does_not_fit(rule, assert_refused):
-    problem = sf.from_gymnasium(Tabled(walk()), horizon=3).problem
+    problem = walk_world(3).problem
     assert_refused(
         sf.InvalidPolicy,
         r"fits no environment behind Problem\(S=3, A=2, H=3",
@@ -682,11 +673,9 @@ def test_our_worlds_refuse_an_action_that_does_not_exist(action, assert_refused)
     assert env.step(np.int64(1))[0] in (1, 2)
 
 
-def test_our_worlds_have_one_horizon(assert_refused):
-    assert_refused(
-        sf.InvalidModel,
+def test_our_worlds_have_one_horizon():
+    no_world(
         r"This world has 2 steps, not 3\. Use horizon=2",
-        sf.from_gymnasium,
         f"{HERE}:Trap-v0",
         horizon=3,
     )
