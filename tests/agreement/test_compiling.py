@@ -1,11 +1,8 @@
 """Kernels as wholes and kernels as numba compiles them by itself: the same bits."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
+from process import python
 from surefoot.kernels.jit import as_wholes
 
 RUN = """
@@ -40,16 +37,8 @@ def test_only_versions_that_were_tried_compile_wholes(version, tried):
 def test_another_version_of_numba_gives_the_same_bits(tmp_path):
     found = []
     for code in (RUN, UNTRIED + RUN):
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / str(len(found)))}
-        ended = subprocess.run(
-            [sys.executable, "-c", code],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=600,
-        )
-        found.append(ended.stdout.split())
+        cache = str(tmp_path / str(len(found)))
+        found.append(python("-c", code, NUMBA_CACHE_DIR=cache).split())
     assert (found[0].pop(), found[1].pop()) == ("True", "False")
     assert len(found[0]) == 4
     assert found[0] == found[1]

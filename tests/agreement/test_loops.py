@@ -1,8 +1,6 @@
 """The plain loop and the fused loop: same seed, same run, to the last bit."""
 
-import os
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +11,7 @@ import pytest
 
 import surefoot as sf
 from plain_loop import simulate_plainly
+from process import python
 from surefoot.agents import SpliceAgent
 from surefoot.kernels import bets
 from surefoot.run.loops import RunContext, loop_for
@@ -209,8 +208,7 @@ def test_kernels_are_compiled_once():
     """
     shared = str(Path(__file__).parents[1] / "shared")
     code = COMPILED.format(names=SPLICES, shared=shared)
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.split() == ["2"] * 3 + ["1"] * 4
+    assert python("-c", code).split() == ["2"] * 3 + ["1"] * 4
 
 
 def test_other_compiled_functions_may_call_kernels():
@@ -240,19 +238,9 @@ def test_a_changed_kernel_is_compiled_anew(tmp_path):
     for old, new in ((" ", " "), ("22.0 * H * H", "11.0 * H * H")):
         bernstein = tmp_path / "surefoot" / "kernels" / "bernstein.py"
         bernstein.write_text(bernstein.read_text().replace(old, new))
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(tmp_path),
-            "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
-        }
-        out = subprocess.run(
-            [sys.executable, "-c", code],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        where, first = out.stdout.split()
+        cache = str(tmp_path / "cache")
+        out = python("-c", code, PYTHONPATH=str(tmp_path), NUMBA_CACHE_DIR=cache)
+        where, first = out.split()
         assert Path(where).is_relative_to(tmp_path)
         found.append(int(first))
     assert found[1] < 0.9 * found[0]

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse
+from numpy.testing import assert_allclose, assert_array_equal
 
 import surefoot as sf
 from surefoot.model.successors import Successors, listed
@@ -99,20 +100,18 @@ def test_a_sparse_world_is_the_dense_one(kind):
     dense, sparse = WORLDS[kind]()
     assert sparse.sparse
     assert not dense.sparse
-    np.testing.assert_array_equal(sparse.P, dense.P)
-    np.testing.assert_array_equal(sparse.P_rows, dense.P_rows)
-    np.testing.assert_array_equal(sparse.P_pairs, dense.P_pairs)
+    assert_array_equal(sparse.P, dense.P)
+    assert_array_equal(sparse.P_rows, dense.P_rows)
+    assert_array_equal(sparse.P_pairs, dense.P_pairs)
     for mine, its in zip(sparse.successors, dense.successors, strict=True):
-        np.testing.assert_array_equal(mine, its)
-    np.testing.assert_array_equal(sparse.p_list, dense.p_list)
-    np.testing.assert_array_equal(sparse.r_rescaled, dense.r_rescaled)
+        assert_array_equal(mine, its)
+    assert_array_equal(sparse.p_list, dense.p_list)
+    assert_array_equal(sparse.r_rescaled, dense.r_rescaled)
     states = np.arange(S)
     s, a, s_next = np.meshgrid(states, np.arange(A), states, indexing="ij")
     for h in range(H):
-        np.testing.assert_array_equal(
-            sparse.mean_reward(h, s, a, s_next), dense.mean_reward(h, s, a, s_next)
-        )
-        np.testing.assert_array_equal(sparse.problem.r_next_at(h), dense.problem.r_next_at(h))
+        assert_array_equal(sparse.mean_reward(h, s, a, s_next), dense.mean_reward(h, s, a, s_next))
+        assert_array_equal(sparse.problem.r_next_at(h), dense.problem.r_next_at(h))
 
 
 @all_worlds
@@ -120,15 +119,13 @@ def test_exact_values(kind):
     dense, sparse = WORLDS[kind]()
     for seed in range(3):
         pi = some_policy(seed)
-        np.testing.assert_array_equal(sf.policy_value(sparse, pi), sf.policy_value(dense, pi))
+        assert_array_equal(sf.policy_value(sparse, pi), sf.policy_value(dense, pi))
         mixture = sf.EpisodicMixture(pi, some_policy(seed + 9), 0.3)
         assert value_of(sparse, mixture) == value_of(dense, mixture)
-        np.testing.assert_allclose(
-            sf.occupancy(sparse, pi), sf.occupancy(dense, pi), rtol=0, atol=1e-13
-        )
+        assert_allclose(sf.occupancy(sparse, pi), sf.occupancy(dense, pi), rtol=0, atol=1e-13)
     best, its = sf.solve(sparse), sf.solve(dense)
-    np.testing.assert_allclose(best.Q, its.Q, rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(best.policy, its.policy)
+    assert_allclose(best.Q, its.Q, rtol=0, atol=1e-12)
+    assert_array_equal(best.policy, its.policy)
 
 
 def test_values_by_enumeration():
@@ -221,12 +218,12 @@ def test_episodes_and_logs_draw_the_same(kind):
             (mine.actions, its.actions),
             (mine.rewards, its.rewards),
         ):
-            np.testing.assert_array_equal(one, other)
+            assert_array_equal(one, other)
     mine, its = (
         draw_episodes(world, pi, 200, np.random.default_rng(6)) for world in (sparse, dense)
     )
-    np.testing.assert_array_equal(mine[0], its[0])
-    np.testing.assert_array_equal(mine[1], its[1])
+    assert_array_equal(mine[0], its[0])
+    assert_array_equal(mine[1], its[1])
 
 
 @all_worlds
@@ -234,7 +231,7 @@ def test_what_the_support_says(kind):
     dense, sparse = (world.with_support() for world in WORLDS[kind]())
     assert sparse.problem.knows_support
     assert sparse.problem.support_rows is None
-    np.testing.assert_array_equal(sparse.problem.support, dense.problem.support)
+    assert_array_equal(sparse.problem.support, dense.problem.support)
     for h, s, a, s_next in itertools.product(range(H), range(0, S, 3), range(A), range(S)):
         assert sparse.problem.allows(h, s, a, s_next) == dense.problem.allows(h, s, a, s_next)
     assert sparse.problem.absorbing_state == dense.problem.absorbing_state
@@ -256,7 +253,7 @@ def test_copies_are_equal(kind):
         assert copy.sparse
         assert copy.problem.same_as(one.problem)
         assert copy.problem.fingerprint == one.problem.fingerprint
-        np.testing.assert_array_equal(copy.p_list, one.p_list)
+        assert_array_equal(copy.p_list, one.p_list)
         assert copy.problem.origin == one.problem.origin
     assert world.with_support().problem.fingerprint != world.problem.fingerprint
     assert not world.with_support().problem.same_as(world.problem)
@@ -285,7 +282,7 @@ def test_blocks_follow_the_same_law():
     n = np.full(S * A, 40_000)
     n[3] = 0
     went = listed_multinomial(n, first, p, np.random.default_rng(1))
-    np.testing.assert_array_equal(np.bincount(pair, went), n)
+    assert_array_equal(np.bincount(pair, went), n)
     assert (went[p == 0.0] == 0).all()
     expected = n[pair] * p
     error = np.abs(went - expected) / np.sqrt(np.maximum(expected * (1 - p), 1e-12))
@@ -302,7 +299,7 @@ def test_kernels_read_what_an_agent_knows(kind):
     """Known rewards beside the lists of successors are those of the dense table."""
     dense, sparse = WORLDS[kind]()
     mine, its = (known_rewards_in(world, world.problem) for world in (sparse, dense))
-    np.testing.assert_array_equal(np.broadcast_to(mine.r, its.r.shape), its.r)
+    assert_array_equal(np.broadcast_to(mine.r, its.r.shape), its.r)
     if its.r_next.size == 0:
         assert mine.r_next.size == 0
         return
@@ -310,7 +307,7 @@ def test_kernels_read_what_an_agent_knows(kind):
         first = 0 if sparse.stationary else int(sparse.successors.first[h * S * A])
         pair, state, _ = sparse.entries(h)
         found = mine.r_next[h % len(mine.r_next), first : first + len(pair)]
-        np.testing.assert_array_equal(found, its.r_next[h % len(its.r_next), pair, state])
+        assert_array_equal(found, its.r_next[h % len(its.r_next), pair, state])
 
 
 def test_a_dense_table_that_does_not_fit_is_refused_before_it_is_copied():

@@ -10,12 +10,11 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from process import python
 from surefoot.logs.methods import METHODS
 from surefoot.rivals.registry import AGENTS
 from surefoot.studies.spec.claims import CLAIMS
@@ -117,17 +116,7 @@ def follow(place, blocks):
 
 def run(command, folder):
     """Run a command with the package of a folder."""
-    known = {**os.environ, "PYTHONPATH": str(folder)}
-    told = subprocess.run(
-        [sys.executable, "-W", "error", *command],
-        cwd=folder,
-        env=known,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert told.returncode == 0, told.stdout + told.stderr
-    return told.stdout
+    return python("-W", "error", *command, folder=folder, PYTHONPATH=str(folder))
 
 
 def test_the_recipes_can_be_followed(tmp_path):

@@ -2,13 +2,12 @@
 
 import ast
 import pkgutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import surefoot as sf
+from process import python
 from surefoot import kernels
 
 SOURCE = Path(sf.__file__).parent
@@ -38,10 +37,9 @@ def test_no_public_name_hides_a_module():
 def test_importing_is_quick_because_nothing_heavy_is_loaded():
     heavy = ("numba", "matplotlib", "gymnasium", "duckdb", "highspy", "joblib", "pydantic")
     loaded = f"print([name for name in {heavy!r} if name in sys.modules]); "
-    control = "w = sf.random_mdp(2, 2, 2, 0); sf.policy_value(w, sf.uniform(2, 2, 2)); "
+    control = "w = sf.world('trap'); sf.policy_value(w, w.baseline); "
     code = "import sys, surefoot as sf; " + loaded + control + loaded
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["[]", "['numba']"]
+    assert python("-c", code).splitlines() == ["[]", "['numba']"]
 
 
 def trees():

@@ -20,6 +20,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import surefoot as sf
 from crossing import crossing_probability
@@ -286,15 +287,15 @@ def test_every_way_of_counting_counts_the_same():
     )
     assert fast == plain and fast.z_sa.any()
     inner = between(np.floor(r * UNITS).astype(np.int64))
-    np.testing.assert_array_equal(fast.z_sa[0], fast.played[0] * inner)
+    assert_array_equal(fast.z_sa[0], fast.played[0] * inner)
     blocks = sf.EpsMix(problem, sf.uniform(4, 3, 2), sf.Relative(0.1), pooled=True, replan=0.1)
     drawn = sf.simulate(world, blocks, 40, 3, progress=False).counts
-    np.testing.assert_array_equal(drawn.z_sa[0], drawn.played[0] * inner)
+    assert_array_equal(drawn.z_sa[0], drawn.played[0] * inner)
     other = sf.simulate(world, agent, 25, 4, progress=False).counts
-    np.testing.assert_array_equal(fast.merge(other).z_sa, fast.z_sa + other.z_sa)
+    assert_array_equal(fast.merge(other).z_sa, fast.z_sa + other.z_sa)
     per_step = sf.EpsMix(problem, sf.uniform(4, 3, 2), sf.Relative(0.1))
     steps = sf.simulate(world, per_step, 30, 3, progress=False).counts
-    np.testing.assert_array_equal(steps.pool().z_sa[0], steps.z_sa.sum(axis=0))
+    assert_array_equal(steps.pool().z_sa[0], steps.z_sa.sum(axis=0))
     coins = sf.simulate(
         sf.TabularMDP(P, r, H=4, random_rewards=True), agent, 40, 3, progress=False
     ).counts

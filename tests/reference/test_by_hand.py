@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import surefoot as sf
 
@@ -51,7 +52,7 @@ def world():
 
 def assert_close(found, expected):
     """A few roundings of numbers of size one: nothing more is forgiven."""
-    np.testing.assert_allclose(found, floats(expected), atol=1e-15, rtol=0)
+    assert_allclose(found, floats(expected), atol=1e-15, rtol=0)
 
 
 def test_the_value_of_a_policy(world):
@@ -77,7 +78,7 @@ def test_the_optimum(world):
     best = sf.solve(world)
     assert_close(best.Q, [[[F(19, 20), F(1)], [F(3, 5), F(37, 30)]], R[1]])
     assert_close(best.V, [[F(1), F(37, 30)], [F(3, 10), F(9, 10)], [F(0), F(0)]])
-    np.testing.assert_array_equal(best.policy, [[[0, 1], [0, 1]], [[0, 1], [1, 0]]])
+    assert_array_equal(best.policy, [[[0, 1], [0, 1]], [[0, 1], [1, 0]]])
     assert best.value == pytest.approx(1.0, abs=1e-15)
 
 
@@ -141,7 +142,7 @@ def test_the_hand_calculation_is_sharp(world):
 def assert_bounds(plan, L, upper):
     """The candidates' lower values, and the upper value of the plan."""
     expected = [float(low) for low in L]
-    np.testing.assert_allclose(plan.candidates, expected, atol=LOWERED, rtol=0)
+    assert_allclose(plan.candidates, expected, atol=LOWERED, rtol=0)
     assert plan.upper == pytest.approx(float(upper), abs=LOWERED)
 
 

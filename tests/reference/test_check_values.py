@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import surefoot as sf
 from planning_cases import CASES, built
@@ -16,12 +17,10 @@ def test_stepmix(check_values, i):
     expected = case["stepmix"]
     assert (plan.source, plan.h) == (expected["source"], expected["h"])
     assert plan.rho == pytest.approx(expected["rho_of_less_conservative"], abs=1e-9)
-    np.testing.assert_allclose(plan.candidates, case["bernstein"]["lower_by_h0"], atol=1e-9, rtol=0)
+    assert_allclose(plan.candidates, case["bernstein"]["lower_by_h0"], atol=1e-9, rtol=0)
     assert plan.upper == pytest.approx(case["bernstein"]["upper_value"], abs=1e-9)
     if "policy_step_h" in expected and plan.source == "mixture":
-        np.testing.assert_allclose(
-            plan.policy[plan.h - 1], expected["policy_step_h"], atol=1e-9, rtol=0
-        )
+        assert_allclose(plan.policy[plan.h - 1], expected["policy_step_h"], atol=1e-9, rtol=0)
 
 
 @pytest.mark.parametrize("i", CASES)
@@ -33,14 +32,14 @@ def test_epsmix(check_values, i):
     expected = case["epsmix"]
     assert plan.source == expected["source"]
     assert plan.rho == pytest.approx(expected["rho_of_optimistic"], abs=1e-9)
-    np.testing.assert_allclose(
+    assert_allclose(
         plan.candidates,
         [expected["lower_optimistic"], expected["lower_baseline"]],
         atol=1e-9,
         rtol=0,
     )
     assert isinstance(plan.policy, sf.EpisodicMixture)
-    np.testing.assert_array_equal(plan.policy.first, baseline)
+    assert_array_equal(plan.policy.first, baseline)
 
 
 @pytest.mark.parametrize("i", CASES)
@@ -50,7 +49,7 @@ def test_optimistic_actions(check_values, i):
     plan = sf.StepMix.paper(problem, case["baseline"], 0.0, delta=case["delta"]).plan(counts)
     assert plan.source == "optimistic"  # a floor of 0 is always reached
     actions = plan.policy.argmax(axis=2)
-    np.testing.assert_array_equal(actions, case["bernstein"]["optimistic_actions"])
+    assert_array_equal(actions, case["bernstein"]["optimistic_actions"])
 
 
 def test_the_cases_cover_every_exit(check_values):

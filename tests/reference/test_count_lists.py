@@ -15,6 +15,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.sparse
+from numpy.testing import assert_array_equal
 
 import surefoot as sf
 from in_lists import A, H, S, in_lists, problem_of, small_world
@@ -149,7 +150,7 @@ def test_tables_and_lists_answer_the_same():
         one, other = change(table), change(lists)
         assert one.shape == other.shape and one.total == other.total > 0
         for name in ("n_sa", "into", "n_sas"):
-            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+            assert_array_equal(getattr(one, name), getattr(other, name))
         assert same_counts(one, other)
     grown = more_than(lists, both()[1])
     assert same_counts(Lists.of(grown, lists.shape), Lists.of(added(more, 5), lists.shape))
@@ -309,7 +310,7 @@ def test_counts_in_lists_merge_and_pool(run):
     other = sf.simulate(made, agent, 100, seed=9).counts
     merged = found.counts.forget_returns().merge(other.forget_returns())
     assert merged.total == found.counts.total + other.total
-    np.testing.assert_array_equal(merged.n_sa, found.counts.n_sa + other.n_sa)
+    assert_array_equal(merged.n_sa, found.counts.n_sa + other.n_sa)
     by_step = sf.Counts.zeros(made.problem)
     by_step.add(sf.Episode.of(made.problem, [0, 1, 2, 3], [0, 1, 0]))
     assert (
@@ -358,9 +359,9 @@ def test_a_pass_in_parts_has_the_bits_of_one(run, bounds):
         passes.append(splices)
         values.append(L)
     for other, L in zip(passes[1:], values[1:], strict=True):
-        np.testing.assert_array_equal(values[0], L)
+        assert_array_equal(values[0], L)
         for name in ("pi_bar", "V_up", "V_low"):
-            np.testing.assert_array_equal(getattr(passes[0], name), getattr(other, name))
+            assert_array_equal(getattr(passes[0], name), getattr(other, name))
     assert passes[0].V_up[0].any()
 
 
@@ -368,17 +369,3 @@ def test_an_explanation_of_many_states(run):
     _, agent, found = run
     text = agent.plan(found.counts).explain()
     assert "certified" in text and "state" in text
-
-
-@pytest.mark.full
-def test_a_forecast_of_many_states(run, monkeypatch):
-    """The same in tables. Expected counts are floats, which is compiled apart."""
-    made, agent, _ = run
-    listed = sf.forecast(agent, world=made).outlooks[0]
-    monkeypatch.setattr(transitions, "MOST_IN_A_TABLE", 1000)
-    table = sf.forecast(agent, world=made).outlooks[0]
-    assert (listed.first_mixture, listed.first_optimistic) == (
-        table.first_mixture,
-        table.first_optimistic,
-    )
-    assert listed.first_mixture is not None

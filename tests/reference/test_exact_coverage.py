@@ -37,6 +37,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import surefoot as sf
 from formulas import mixture, radius
@@ -158,7 +159,7 @@ def outside_interval(p, low, up):
 def worst_of(P, visits, crosses):
     """The largest probability of a row, and the row; no mass is lost."""
     crossed, kept = crossing(P, visits, crosses)
-    np.testing.assert_allclose(crossed + kept, 1.0, rtol=0, atol=ROUNDING)
+    assert_allclose(crossed + kept, 1.0, rtol=0, atol=ROUNDING)
     return crossed.max(), P[crossed.argmax()]
 
 
@@ -436,9 +437,7 @@ def check_ours(S, visits, bounds, delta_0, more=()):
     it is not.
     """
     heights = our_heights(S, visits, bounds, delta_0)
-    np.testing.assert_allclose(
-        heights[1][tuple(after(1, S).T[1:])], math.log(S / delta_0), rtol=1e-12
-    )
+    assert_allclose(heights[1][tuple(after(1, S).T[1:])], math.log(S / delta_0), rtol=1e-12)
     P = true_rows(S, heights, more)
     worst = assert_kept(P, visits, outside_ball(P, heights, CLAIM), delta_0)
     broken = []
@@ -503,7 +502,7 @@ def check_coin(visits, delta_0):
     """
     heights = coin_heights(visits, delta_0)
     for height, other in zip(heights[1:], our_heights(2, visits, TIGHT, delta_0)[1:], strict=True):
-        np.testing.assert_allclose(height, other, rtol=0, atol=1e-11)
+        assert_allclose(height, other, rtol=0, atol=1e-11)
     P = true_rows(2, heights)
     assert_kept(P, visits, outside_ball(P, heights, CLAIM), delta_0)
     less = scaled(heights, 0.5)
@@ -556,9 +555,7 @@ def check_paper(S, visits, delta_0, more=()):
     """E keeps its level and a fraction of beta does not."""
     beta, _ = paper_betas(S, visits, delta_0)
     n = np.arange(1, visits + 1)
-    np.testing.assert_allclose(
-        beta[1:], math.log(1 / delta_0) + S * np.log(8 * math.e * (n + 1)), rtol=1e-13
-    )
+    assert_allclose(beta[1:], math.log(1 / delta_0) + S * np.log(8 * math.e * (n + 1)), rtol=1e-13)
     P = true_rows(S, beta[:, None], more)
     worst = assert_kept(P, visits, outside_ball(P, beta, CLAIM), delta_0)
     less = LEFT_OF_BETA[delta_0] * beta
@@ -570,7 +567,7 @@ def check_bernstein(S, visits, delta_0, more=()):
     """E*(V) keeps its level for each V and a fraction of beta* does not."""
     beta, beta_star_n = paper_betas(S, visits, delta_0)
     n = np.arange(1, visits + 1)
-    np.testing.assert_allclose(
+    assert_allclose(
         n * beta_star_n[1:], math.log(1 / delta_0) + np.log(8 * math.e * (n + 1)), rtol=1e-13
     )
     P = true_rows(S, beta[:, None], more)

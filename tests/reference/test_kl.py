@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import surefoot as sf
 from formulas import mixture, radius
@@ -23,7 +24,7 @@ def test_check_values(check_values, i):
     bounds = sf.KL(full_support=True)
     values = plan_values(bounds, problem, counts, case["delta"], baseline, pi_bar)
     found = [each.V_low[0, problem.s1] for each in values]
-    np.testing.assert_allclose(
+    assert_allclose(
         found, case["kl"]["lower_by_h0_for_bernstein_optimistic_splices"], atol=1e-9, rtol=0
     )
 
@@ -117,7 +118,7 @@ def test_a_mixture_over_supports_needs_few_nats():
         n_i = np.zeros(S, dtype=np.int64)
         n_i[:3] = 600, 300, 100
         found.append(1000 * kernel.supports_radius(n_i, np.arange(S), S, 1000.0, 0.0, np.zeros(S)))
-    np.testing.assert_allclose(found, [14.09, 19.19, 26.15, 33.06, 42.05], atol=0.01)
+    assert_allclose(found, [14.09, 19.19, 26.15, 33.06, 42.05], atol=0.01)
     dirichlet = kernel.dirichlet_radius(n_i, np.arange(S), S, 1000.0, 0.0, np.zeros(S))
     assert 1000 * dirichlet == pytest.approx(4921, abs=1)
 
@@ -178,7 +179,7 @@ def test_pooling_has_its_own_union(counts_of):
         evidence_of(sf.KL(), world.problem, each, 0.1) for each in (counts.pool(), same)
     )
     gap = (per_step.eps[0] - pooled.eps[0]) * pooled.n_sa[0]
-    np.testing.assert_allclose(gap, math.log(H), atol=1e-9)
+    assert_allclose(gap, math.log(H), atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -222,5 +223,5 @@ def test_an_explanation_knows_the_values_of_the_bolder_policy(S, counts_of):
     assert plan.source == "mixture" and plan.h == h
     bolder = plan.grounds.bolder
     V_low = plan_values(sf.KL(), world.problem, counts, 0.1, pi_b, bolder)[0].V_low
-    np.testing.assert_allclose(plan.grounds.V_low, V_low, rtol=0, atol=1e-6)
+    assert_allclose(plan.grounds.V_low, V_low, rtol=0, atol=1e-6)
     assert V_low[plan.h :].any()

@@ -12,6 +12,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse
+from numpy.testing import assert_allclose, assert_array_equal
 
 import surefoot as sf
 from formulas import radius
@@ -215,7 +216,7 @@ def test_vi_lcb(kind, seed):
     case = Case(seed, kind, episodes=40_000)
     found = sf.vi_lcb(case.folds, case.problem, DELTA)
     policy, value = vi_lcb(case)
-    np.testing.assert_array_equal(found.policy, policy)
+    assert_array_equal(found.policy, policy)
     assert not_above(found.lower, value) and 0.05 < found.lower <= case.true_value(policy)
     assert not not_above(sf.vi_lcb(case.folds, case.problem, DELTA, c=0.95).lower, value)  # control
 
@@ -226,7 +227,7 @@ def test_spibb_and_its_certificate(kind, seed):
     case = Case(seed, kind)
     found = sf.spibb(case.counts, case.problem, DELTA, n_wedge=20)
     policy = spibb(case, 20)
-    np.testing.assert_allclose(found.policy, policy, atol=1e-12)
+    assert_allclose(found.policy, policy, atol=1e-12)
     value = certified(case, policy)
     assert not_above(found.lower, value) and 0.2 < found.lower <= case.true_value(policy)
     assert not np.allclose(found.policy, spibb(case, 1000))  # control: another n_wedge
@@ -241,5 +242,5 @@ def test_thompson(kind):
     explorer = sf.Thompson(case.problem)
     for seed in range(3):
         policy = explorer(case.counts, np.random.default_rng(seed))
-        np.testing.assert_array_equal(policy, thompson(case, seed))
+        assert_array_equal(policy, thompson(case, seed))
         assert not np.array_equal(policy, thompson(case, seed + 1))  # control: another draw

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import surefoot as sf
 from surefoot.bounds import Bernstein, Model
@@ -80,9 +81,9 @@ def planned(seed):
 def test_it_is_the_formula(seed):
     plan, values, r, n_sas = planned(seed)
     V_up, V_low, actions = slowly(n_sas, r, DELTA)
-    np.testing.assert_allclose(values.V_up, V_up, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(values.V_low, V_low, rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(plan.policy.argmax(axis=2), actions)
+    assert_allclose(values.V_up, V_up, rtol=0, atol=1e-12)
+    assert_allclose(values.V_low, V_low, rtol=0, atol=1e-12)
+    assert_array_equal(plan.policy.argmax(axis=2), actions)
     assert plan.upper == pytest.approx(V_up[0][0], abs=1e-10)
     assert (plan.source, plan.lower, plan.safety) == ("optimistic", 0.0, "no floor")
 
@@ -115,7 +116,7 @@ def test_the_paper_form_is_the_other_one():
         ours = sf.BPIUCBVI.paper(problem, delta=DELTA).plan(counts)
         assert ours.upper == pytest.approx(V_up[0][0], abs=1e-10)
         assert ours.lower == pytest.approx(V_low[0][0], abs=1e-10)
-        np.testing.assert_array_equal(ours.policy.argmax(axis=2), actions)
+        assert_array_equal(ours.policy.argmax(axis=2), actions)
         apart += abs(plan.upper - ours.upper) > 1e-6
     assert apart >= 5  # where unseen pairs do not make both as large as can be
 
@@ -130,4 +131,4 @@ def test_pooled_counts_are_read_at_every_step():
     counts.steps = None  # these tables were drawn step by step
     plan = sf.BPIUCBVIMenard(problem, delta=DELTA, pooled=True).plan(counts)
     assert plan.upper == pytest.approx(V_up[0][0], abs=1e-10)
-    np.testing.assert_array_equal(plan.policy.argmax(axis=2), actions)
+    assert_array_equal(plan.policy.argmax(axis=2), actions)

@@ -11,6 +11,7 @@ for sure and pays 1/4; action 1 leads anywhere and pays 1/2. At the second step 
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import surefoot as sf
 
@@ -56,7 +57,7 @@ def test_stepmix_and_step_no_mix(floor, source, h, rho, lower, safety):
         expected = np.concatenate([PI_B[:h], PI_BAR[h:]])
         if h:
             expected[h - 1] = (1 - share) * PI_B[h - 1] + share * PI_BAR[h - 1]
-        np.testing.assert_allclose(plan.policy, expected, atol=1e-11, rtol=0)
+        assert_allclose(plan.policy, expected, atol=1e-11, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -82,8 +83,8 @@ def test_epsmix(floor, support, source, rho, lower, safety):
     assert plan.rho == pytest.approx(rho, abs=1e-11) and plan.lower == pytest.approx(
         lower, abs=1e-11
     )
-    np.testing.assert_array_equal(plan.policy.first, PI_B)
-    np.testing.assert_array_equal(plan.policy.second, PI_BAR)
+    assert_array_equal(plan.policy.first, PI_B)
+    assert_array_equal(plan.policy.second, PI_BAR)
 
 
 @pytest.mark.parametrize(

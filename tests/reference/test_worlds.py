@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import surefoot as sf
 from surefoot.worlds.registry import family
@@ -60,8 +61,8 @@ def test_random_is_random_mdp():
         sf.world("random", S=4, A=2, H=3, seed=0, stationary=True),
         sf.random_mdp(4, 2, 3, 0, stationary=True),
     )
-    np.testing.assert_array_equal(world.P, plain.P)
-    np.testing.assert_array_equal(world.r, plain.r)
+    assert_array_equal(world.P, plain.P)
+    assert_array_equal(world.r, plain.r)
     assert world.stationary
     assert sf.solve(world).value == pytest.approx(1.6925636810, abs=1e-9)
 
@@ -72,7 +73,7 @@ def test_random_sparse_is_sparse():
     share = np.count_nonzero(world.r) / world.r.size
     assert 0.2 < share < 0.3  # 720 pairs at 0.25: within 3 standard deviations (0.016)
     again = sf.world("random-sparse", S=30, A=4, H=6, branch=3, share=0.25, seed=2)
-    np.testing.assert_array_equal(world.P, again.P)
+    assert_array_equal(world.P, again.P)
     other = sf.world("random-sparse", S=30, A=4, H=6, branch=3, share=0.25, seed=3)
     assert not np.array_equal(world.P, other.P)
 

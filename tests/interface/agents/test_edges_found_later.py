@@ -1,8 +1,6 @@
 """What fresh eyes found at the edges: each failed before it was mended."""
 
 import pickle
-import subprocess
-import sys
 import threading
 import time
 
@@ -12,6 +10,7 @@ import pytest
 import surefoot as sf
 from learners import begun, play
 from logs import counted_log
+from process import python
 from surefoot.bounds.undeclared import undeclared_ball
 
 EUROS = sf.Units(-5.0, 20.0, name="EUR")
@@ -132,10 +131,7 @@ def test_a_floor_is_checked_also_without_assertions():
         "    except sf.InvalidSetting:\n        continue\n"
         "    raise SystemExit('accepted')\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-O", "-c", code], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert python("-O", "-c", code) == ""
 
 
 def test_units_are_the_same_whatever_they_are_called():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from gymnasium.envs.toy_text.frozen_lake import generate_random_map
+from numpy.testing import assert_array_equal
 
 import surefoot as sf
 from surefoot.model.listed import SizedLists
@@ -39,7 +40,7 @@ def duplicated(values, rows, columns, shape=(S * A, S)):
 )
 def test_every_format_of_scipy_is_read(kind):
     world = sf.TabularMDP(sparse(kind=getattr(scipy.sparse, kind)), R, H=H)
-    np.testing.assert_array_equal(world.P_rows[0].reshape(S * A, S), EVEN)
+    assert_array_equal(world.P_rows[0].reshape(S * A, S), EVEN)
     assert world.stationary
     assert sf.value(world, sf.uniform(H, S, A)) == pytest.approx(1.5)
 
@@ -50,7 +51,7 @@ def test_what_was_given_is_not_changed():
     P = scipy.sparse.csr_array((given + rest).tocsr())
     before = P.toarray()
     world = sf.TabularMDP(P, R, H=H)
-    np.testing.assert_array_equal(P.toarray(), before)
+    assert_array_equal(P.toarray(), before)
     assert world.p_list.flags.writeable is False
     assert world.successors.state.flags.writeable is False
 
@@ -318,10 +319,10 @@ def test_a_small_and_a_large_environment_are_read_alike(monkeypatch):
     small = sf.from_gymnasium("Taxi-v4", horizon=5)
     assert large.sparse
     assert not small.sparse
-    np.testing.assert_array_equal(large.P_rows, small.P_rows)
-    np.testing.assert_array_equal(large.r_rescaled, small.r_rescaled)
+    assert_array_equal(large.P_rows, small.P_rows)
+    assert_array_equal(large.r_rescaled, small.r_rescaled)
     pi = sf.uniform(6, 502, 6)
-    np.testing.assert_array_equal(sf.policy_value(large, pi), sf.policy_value(small, pi))
+    assert_array_equal(sf.policy_value(large, pi), sf.policy_value(small, pi))
     assert large.problem.absorbing_state == small.problem.absorbing_state
     # What follows from how the problem is built is said of two states; of the others nothing, not
     # even that no state leads to the common start: a wider set of worlds, so lower values still
