@@ -5,6 +5,7 @@ Everything here is deterministic. The hand calculation is in fractions; the seco
 bounds is plain Python with 50 decimal digits and follows the paper's text, not this library's code.
 """
 
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -174,6 +175,7 @@ def test_one_state_one_action_one_step():
         assert 0.0 < plan.upper - float(upper) <= LOWERED  # towards safety, too
 
 
+@dataclass
 class Reading:
     """The bounds as a reader of the paper would write them down: plain Python, 50 digits, one pair
     at a time.
@@ -181,24 +183,19 @@ class Reading:
     The constants are arguments so that a misreading can be tried (see the control below).
     """
 
-    def __init__(
-        self,
-        n_sas,
-        r,
-        delta_prime,
-        bonus=(14, 22),
-        deviation=3,
-        spread=(1, 2),
-        variance_of="upper",
-        states_in_beta_star=False,
-        seen_from=1,
-        lower_reads="Q_low",
-    ):
-        self.n_sas, self.r, self.delta_prime = n_sas, r, delta_prime
-        self.H, self.S, self.A = len(r), len(r[0]), len(r[0][0])
-        self.bonus, self.deviation, self.spread = bonus, deviation, spread
-        self.variance_of, self.states_in_beta_star = variance_of, states_in_beta_star
-        self.seen_from, self.lower_reads = seen_from, lower_reads
+    n_sas: list
+    r: list
+    delta_prime: Decimal
+    bonus: tuple = (14, 22)
+    deviation: int = 3
+    spread: tuple = (1, 2)
+    variance_of: str = "upper"
+    states_in_beta_star: bool = False
+    seen_from: int = 1
+    lower_reads: str = "Q_low"
+
+    def __post_init__(self):
+        self.H, self.S, self.A = len(self.r), len(self.r[0]), len(self.r[0][0])
 
     def log_terms(self, n):
         """log(SAH/delta') and log(8e(n+1))."""

@@ -110,9 +110,6 @@ def outside_ball(P, heights, side):
     each = log_p[..., None] * k  # (rows, S, N+1)
 
     def crosses(n):
-        if S == 2:
-            fit = k_log_k[n::-1] + k_log_k[: n + 1] - k_log_k[n]
-            return each[:, 0, n::-1] + each[:, 1, : n + 1] < fit - heights[n] + side * ROOM
         n_i = after(n, S)
         # no mass elsewhere: nothing crosses there
         fit = on_grid(n_i, k_log_k[n_i].sum(axis=1) - k_log_k[n], -np.inf)
@@ -171,10 +168,9 @@ def assert_kept(P, visits, crosses, delta_0):
 
 
 def assert_broken(P, visits, crosses, delta_0):
-    """The control: above delta_0 for some row, rounding included. Returns the worst."""
+    """The control: above delta_0 for some row, rounding included."""
     worst, row = worst_of(P, visits, crosses)
     assert worst - ROUNDING > delta_0, (row, worst, delta_0)
-    return worst
 
 
 TIGHT, SUPPORTS = OURS = sf.KL(full_support=True), sf.KL()
@@ -217,10 +213,9 @@ def all_counts(S, visits):
 
 def heights_of(n_i, cuts, n_eps):
     """n eps on the grids of 1, 2, .. draws, after a first entry for none."""
-    if n_i.shape[1] == 2:
-        return [np.array([np.inf]), *np.split(n_eps, cuts)]
     parts = zip(np.split(n_i, cuts), np.split(n_eps, cuts), strict=True)
-    return [np.array([[np.inf]]), *(on_grid(part, values, np.inf) for part, values in parts)]
+    nowhere = np.full((1,) * (n_i.shape[1] - 1), np.inf)
+    return [nowhere, *(on_grid(part, values, np.inf) for part, values in parts)]
 
 
 def our_heights(S, visits, bounds, delta_0):
@@ -425,11 +420,20 @@ def test_a_figure_from_outside():
     half, _ = crossing(fair, FULL[2], outside_ball(fair, heights / 2, CLAIM))
     assert whole[0] == pytest.approx(3.4e-3, abs=0.05e-3)
     assert half[0] == pytest.approx(12.6e-2, abs=0.05e-2)
-    P = true_rows(2, heights[:, None])
+    P = true_rows(2, heights)
     assert whole[0] < assert_kept(P, FULL[2], outside_ball(P, heights, CLAIM), 0.05) < 0.011
 
 
 # ---- Ours ----------------------------------------------------------------------------------------
+
+
+def check_ball(S, visits, heights, less, delta_0, more=()):
+    """The level is kept with the ball of these heights, and with none of the lesser ones."""
+    P = true_rows(S, heights, more)
+    assert_kept(P, visits, outside_ball(P, heights, CLAIM), delta_0)
+    for lesser in less:
+        P = true_rows(S, lesser)
+        assert_broken(P, visits, outside_ball(P, lesser, CONTROL), delta_0)
 
 
 def check_ours(S, visits, bounds, delta_0, more=()):
@@ -437,15 +441,11 @@ def check_ours(S, visits, bounds, delta_0, more=()):
     it is not.
     """
     heights = our_heights(S, visits, bounds, delta_0)
-    assert_allclose(heights[1][tuple(after(1, S).T[1:])], math.log(S / delta_0), rtol=1e-12)
-    P = true_rows(S, heights, more)
-    worst = assert_kept(P, visits, outside_ball(P, heights, CLAIM), delta_0)
-    broken = []
-    for scale in (0.9, 0.5):
-        less = scaled(heights, scale)
-        P = true_rows(S, less)
-        broken.append(assert_broken(P, visits, outside_ball(P, less, CONTROL), delta_0))
-    return worst, *broken
+    np.testing.assert_allclose(
+        heights[1][tuple(after(1, S).T[1:])], math.log(S / delta_0), rtol=1e-12
+    )
+    less = [scaled(heights, scale) for scale in (0.9, 0.5)]
+    check_ball(S, visits, heights, less, delta_0, more)
 
 
 @each_level
@@ -503,11 +503,7 @@ def check_coin(visits, delta_0):
     heights = coin_heights(visits, delta_0)
     for height, other in zip(heights[1:], our_heights(2, visits, TIGHT, delta_0)[1:], strict=True):
         assert_allclose(height, other, rtol=0, atol=1e-11)
-    P = true_rows(2, heights)
-    assert_kept(P, visits, outside_ball(P, heights, CLAIM), delta_0)
-    less = scaled(heights, 0.5)
-    P = true_rows(2, less)
-    assert_broken(P, visits, outside_ball(P, less, CONTROL), delta_0)
+    check_ball(2, visits, heights, [scaled(heights, 0.5)], delta_0)
 
 
 def check_mean_bounds(visits, delta_0):
@@ -515,7 +511,7 @@ def check_mean_bounds(visits, delta_0):
     and the search.
     """
     n_i, cuts = all_counts(2, visits)
-    P = true_rows(2, [None, np.array([math.log(2.0 / delta_0)])])
+    P = true_rows(2, [None, math.log(2.0 / delta_0)])
     for scale, check in ((1.0, assert_kept), (0.5, assert_broken)):
         evidence = evidence_of(sf.KL(scale=scale), n_i, delta_0, heads=n_i[:, 1])
         low, up = (
@@ -556,11 +552,7 @@ def check_paper(S, visits, delta_0, more=()):
     beta, _ = paper_betas(S, visits, delta_0)
     n = np.arange(1, visits + 1)
     assert_allclose(beta[1:], math.log(1 / delta_0) + S * np.log(8 * math.e * (n + 1)), rtol=1e-13)
-    P = true_rows(S, beta[:, None], more)
-    worst = assert_kept(P, visits, outside_ball(P, beta, CLAIM), delta_0)
-    less = LEFT_OF_BETA[delta_0] * beta
-    P = true_rows(S, less[:, None])
-    return worst, assert_broken(P, visits, outside_ball(P, less, CONTROL), delta_0)
+    check_ball(S, visits, beta, [LEFT_OF_BETA[delta_0] * beta], delta_0, more)
 
 
 def check_bernstein(S, visits, delta_0, more=()):
@@ -570,15 +562,11 @@ def check_bernstein(S, visits, delta_0, more=()):
     assert_allclose(
         n * beta_star_n[1:], math.log(1 / delta_0) + np.log(8 * math.e * (n + 1)), rtol=1e-13
     )
-    P = true_rows(S, beta[:, None], more)
-    results = []
+    P = true_rows(S, beta, more)
+    less = LEFT_OF_BETA_STAR[S][delta_0] * beta_star_n
     for V in np.array(VALUES[S]):
-        worst = assert_kept(P, visits, outside_deviation(P, V, 3.0, beta_star_n, CLAIM), delta_0)
-        less = LEFT_OF_BETA_STAR[S][delta_0] * beta_star_n
-        results.append(
-            (worst, assert_broken(P, visits, outside_deviation(P, V, 3.0, less, CONTROL), delta_0))
-        )
-    return max(results)
+        assert_kept(P, visits, outside_deviation(P, V, 3.0, beta_star_n, CLAIM), delta_0)
+        assert_broken(P, visits, outside_deviation(P, V, 3.0, less, CONTROL), delta_0)
 
 
 @each_level

@@ -338,6 +338,17 @@ def test_a_plan_claims_what_its_own_prefix_proves():
 # ---- comparisons
 
 
+def state_of(guard, tickets, logged=()):
+    """The state after tickets of the baseline (0) and of a candidate (1), each with its return.
+    None: open.
+    """
+    state = guard.admit(guard.begin(logged=logged), "c")
+    for who, ret in tickets:
+        state, ticket = guard.dispatch(state, who)
+        state = state if ret is None else guard.settle(state, ticket, ret)
+    return state
+
+
 def test_a_comparison_is_what_its_own_prefix_proves():
     """E(b, c) >= 1/level for every b and the c that is claimed for it: in 60 digits. Control: it is
     not for more.
@@ -504,10 +515,7 @@ def late_comparison_fails(rule, V, n=8):
                     (who, 0.0 if ret is None and who == 0 else ret) for who, ret in seen
                 )
             if counted not in known:
-                state = guard.admit(guard.begin(), "c")
-                for who, ret in counted:
-                    state, ticket = guard.dispatch(state, who)
-                    state = state if ret is None else guard.settle(state, ticket, ret)
+                state = state_of(guard, counted)
                 known[counted] = (
                     comparison.compare(state, 1, guard.levels(1)[0], guard.rule, 0.0, 1.0).value
                     > 1.0
@@ -540,11 +548,8 @@ def test_an_open_ticket_counts_as_the_worst_return_of_a_comparison(floor):
     guard = sf.Guard(floor=floor, low=0.0, high=1.0, delta=0.2)
 
     def compared(open_as):
-        state = guard.admit(guard.begin(logged=[0.25, None]), "c")
-        for k in range(60):
-            state, ticket = guard.dispatch(state, k % 2)
-            ret = float(k % 10 > 1) if k >= 8 else open_as[k % 2]
-            state = state if ret is None else guard.settle(state, ticket, ret)
+        tickets = [(k % 2, float(k % 10 > 1) if k >= 8 else open_as[k % 2]) for k in range(60)]
+        state = state_of(guard, tickets, logged=[0.25, None])
         return comparison.compare(state, 1, guard.levels(1)[0], guard.rule, 0.0, 1.0).proved.value
 
     unknown = compared((None, None))
@@ -577,7 +582,7 @@ def late_bound_fails(mean, n, rule, sign=1):
             elif rule == "best return imputed":
                 seen = tuple(1.0 - bad if x is None else x for x in seen)
             if seen not in passed:
-                state = state_of(guard, seen)
+                state = state_of(guard, [(1, ret) for ret in seen])
                 found = (evidence.lower_bound if sign > 0 else evidence.upper_bound)(
                     state, 1, level, 0.0, 1.0
                 ).value
@@ -585,15 +590,6 @@ def late_bound_fails(mean, n, rule, sign=1):
             crossed = crossed or passed[seen]
         total += crossed * math.prod(mean if x else 1 - mean for x in outcomes)
     return total, level
-
-
-def state_of(guard, returns):
-    """The state after tickets of a candidate with these returns; None: open."""
-    state = guard.admit(guard.begin(), "c")
-    for ret in returns:
-        state, ticket = guard.dispatch(state, 1)
-        state = state if ret is None else guard.settle(state, ticket, ret)
-    return state
 
 
 @pytest.mark.parametrize("mean", [0.2, 0.5, 0.8])

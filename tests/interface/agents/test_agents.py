@@ -258,14 +258,6 @@ def test_the_mixture_is_worth_its_promise(paper_world, counts_of):
     assert all(row >= step.h - 1 for row in mixed_rows)
 
 
-def test_epsmix_says_whose_value_is_promised():
-    """In the agent's own label, so that every run, table and figure carries it."""
-    world = sf.random_mdp(2, 2, 2, seed=0)
-    arguments = (world.problem, sf.uniform(2, 2, 2), 0.1)
-    assert "coin-averaged" in str(sf.EpsMix.paper(*arguments).promise)
-    assert "coin-averaged" not in str(sf.StepMix.paper(*arguments).promise)
-
-
 def test_an_agent_with_a_plan_of_its_own_is_asked_for_it(paper_world):
     """The fused loop would otherwise play, and certify, something else."""
 

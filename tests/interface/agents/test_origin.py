@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from learners import begun
 from plain_loop import simulate_plainly
 from surefoot.base.files import write_arrays
 from surefoot.model.origin import Origin, Range, ranges_from, with_range
@@ -258,9 +259,7 @@ def test_runs_and_learners_number_their_episodes(assert_refused):
 
 
 def refused():
-    learner = sf.Learner(agent(PROBLEM.forget(rewards=True)), 0)
-    learner.begin()
-    learner.act(0)
+    learner = begun(agent(PROBLEM.forget(rewards=True)))
     with pytest.raises(sf.InvalidEpisode, match="begin with new counts and a wider range"):
         learner.observe(1, 7.0)
     return learner
@@ -351,7 +350,10 @@ def test_arrays_that_change_later_change_nothing():
     r, start, support = R.copy(), np.array([0.5, 0.5]), np.ones((2, 2, 2), dtype=bool)
     problem = sf.Problem(r, H=2, start=start, support=support)
     baseline, states, rewards = np.full((2, 2, 2), 0.5), np.array([0, 1, 1]), np.array([0.5, 0.5])
-    mine = sf.StepMix(problem, baseline, 0.1)
+    mine, mixture = (
+        sf.StepMix(problem, baseline, 0.1),
+        sf.EpisodicMixture(baseline, baseline, 0.5),
+    )
     episode = sf.Episode(states, states[1:], rewards)
     n_sas, x_sa, n_start = (
         HAND.copy(),
@@ -374,6 +376,7 @@ def test_arrays_that_change_later_change_nothing():
         [1, 1],
         [0.5] * 2,
     )
+    assert (mixture.first == 0.5).all()
     for frozen in (
         problem.r,
         problem.start,

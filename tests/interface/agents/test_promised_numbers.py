@@ -116,22 +116,24 @@ FROM_ABOVE = {
 }
 
 
+def shown_of(promised, folder):
+    """The number that is shown, and the one that is promised."""
+    say, words, true = promised
+    return float(re.search(words, say(folder))[1]), true
+
+
 @pytest.mark.parametrize("who", FROM_BELOW)
 def test_a_number_that_is_promised_from_below_is_not_rounded_up(tmp_path, who):
     """The control: to six digits, as numbers are rounded, it would be."""
-    say, words, true = FROM_BELOW[who]
-    shown = float(re.search(words, say(tmp_path))[1])
-    assert true * (1 - 1e-5) < shown <= true
-    assert float(f"{true:.6g}") >= true
+    shown, true = shown_of(FROM_BELOW[who], tmp_path)
+    assert true * (1 - 1e-5) < shown <= true <= float(f"{true:.6g}")
 
 
 @pytest.mark.parametrize("who", FROM_ABOVE)
 def test_a_number_that_is_promised_from_above_is_not_rounded_down(tmp_path, who):
     """The control: to six digits, as numbers are rounded, it would be."""
-    say, words, true = FROM_ABOVE[who]
-    shown = float(re.search(words, say(tmp_path))[1])
-    assert true <= shown < true * (1 + 1e-5)
-    assert float(f"{true:.6g}") < true
+    shown, true = shown_of(FROM_ABOVE[who], tmp_path)
+    assert float(f"{true:.6g}") < true <= shown < true * (1 + 1e-5)
 
 
 @pytest.mark.parametrize("x", [0.3, 0.1 + 0.2, 2.1999999999999997, 95.0, 0.05, 1e-12, 0.0, 3e6])

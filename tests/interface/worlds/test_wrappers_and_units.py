@@ -8,6 +8,7 @@ import pytest
 from gymnasium.spaces import Discrete
 
 import surefoot as sf
+from learners import begun
 from surefoot.run.conformance import chernoff
 
 
@@ -91,29 +92,10 @@ def test_an_impossible_transition_ends_learning(assert_refused):
     )
 
 
-def test_a_learner_goes_on_after_the_episodes_its_counts_hold(assert_refused):
+def test_a_learner_is_given_counts_and_a_state_that_are_there(assert_refused):
     world = sf.world("trap")
     agent = sf.StepMix.paper(world.problem, world.baseline, 0.6)
-    env = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0")
-
-    def play(learner, episodes):
-        for _ in range(episodes):
-            learner.begin()
-            state, _ = env.reset(seed=learner.episodes)
-            while learner.step < 2:
-                state, reward, terminated, truncated, _ = env.step(learner.act(state))
-                learner.observe(state, reward, terminated, truncated)
-            learner.end()
-
-    whole, first = sf.Learner(agent, 0), sf.Learner(agent, 0)
-    play(whole, 10)
-    play(first, 5)
-    second = sf.Learner(agent, 0, counts=first.counts)
-    assert second.episodes == 5
-    play(second, 5)
-    assert second.counts == whole.counts
-    with pytest.raises(sf.InvalidCounts):
-        sf.Learner(agent, 0, counts=[1])
+    assert_refused(sf.InvalidCounts, "Counts", sf.Learner, agent, 0, counts=[1])
     assert_refused(
         sf.InvalidSetting, "absorbing_state is 9", sf.Learner, agent, 0, absorbing_state=9
     )
@@ -122,9 +104,7 @@ def test_a_learner_goes_on_after_the_episodes_its_counts_hold(assert_refused):
 @pytest.mark.parametrize("reward", [1e9, -0.5, float("nan"), "x", None.__class__])
 def test_a_reward_outside_the_range_is_refused_by_the_learner(reward, assert_refused):
     world = sf.world("trap")
-    learner = sf.Learner(sf.StepMix.paper(world.problem, world.baseline, 0.6), 0)
-    learner.begin()
-    learner.act(0)
+    learner = begun(sf.StepMix.paper(world.problem, world.baseline, 0.6))
     assert_refused(sf.InvalidEpisode, "The reward is", learner.observe, 1, reward)
     assert learner.counts.n_sas.sum() == 0
 
