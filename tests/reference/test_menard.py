@@ -2,61 +2,38 @@
 the formulas.
 """
 
-import math
+from decimal import Decimal
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surefoot as sf
+from reading import Reading
 from surefoot.bounds import Bernstein, Model
 from surefoot.rivals.bpi_ucbvi_menard import EVENTS, bpi_ucbvi_menard
 
 DELTA = 0.1
 
 
-def slowly(n_sas, r, delta, low=14.0, share=1.0, of_policy=False, events=3):
-    """Both bounds of V* for every step and state, and the actions: one pair at a time, in Python's
-    own numbers.
+def slowly(n_sas, r, delta, low=14, share=1, of_policy=False, events=3):
+    """Both bounds of V* for every step and state, and the actions: one pair at a time.
 
     `low`, `share` and `of_policy` are the paper's form of the lower bound: 22, 2/H, and that of the
     action chosen.
     """
-    H, S, A, _ = np.shape(n_sas)
-    V_up, V_low, actions = [[0.0] * S], [[0.0] * S], []
-    for h in reversed(range(H)):
-        up_here, low_here, best = [], [], []
-        for s in range(S):
-            Q_up, Q_low = [], []
-            for a in range(A):
-                row = [int(x) for x in n_sas[h][s][a]]
-                n = sum(row)
-                if n == 0:
-                    Q_up.append(float(H))
-                    Q_low.append(0.0)
-                    continue
-                p = [x / n for x in row]
-                log = math.log(events * S * A * H / delta)
-                beta, beta_star = (
-                    log + S * math.log(8 * math.e * (n + 1)),
-                    log + math.log(8 * math.e * (n + 1)),
-                )
-                above, below = (
-                    sum(x * v for x, v in zip(p, V[0], strict=True)) for V in (V_up, V_low)
-                )
-                variance = sum(x * (v - above) ** 2 for x, v in zip(p, V_up[0], strict=True))
-                root, X = 3 * math.sqrt(variance * beta_star / n), above - below
-                Q_up.append(min(H, r[h][s][a] + root + 14 * H**2 * beta / n + X / H + above))
-                Q_low.append(
-                    max(0.0, r[h][s][a] - root - low * H**2 * beta / n - share * X / H + below)
-                )
-            best.append(Q_up.index(max(Q_up)))
-            up_here.append(max(Q_up))
-            low_here.append(Q_low[best[-1]] if of_policy else max(Q_low))
-        V_up.insert(0, up_here)
-        V_low.insert(0, low_here)
+    known = {"bonus": (14, low), "spread": (1, share)}
+    reading = Reading(n_sas.tolist(), r.tolist(), Decimal(delta) / events, **known)
+    V_up, V_low, actions = [[Decimal(0)] * reading.S], [[Decimal(0)] * reading.S], []
+    for h in reversed(range(reading.H)):
+        Q_up, Q_low = reading.tables(h, V_up[0], V_low[0])
+        best = [row.index(max(row)) for row in Q_up]
+        V_up.insert(0, [max(row) for row in Q_up])
+        V_low.insert(
+            0, [row[a] if of_policy else max(row) for row, a in zip(Q_low, best, strict=True)]
+        )
         actions.insert(0, best)
-    return np.array(V_up), np.array(V_low), np.array(actions)
+    return np.array(V_up, dtype=float), np.array(V_low, dtype=float), np.array(actions)
 
 
 def tables(seed):
@@ -92,7 +69,7 @@ def test_each_of_the_differences_is_seen():
     """Control: the paper's 22, its 2/H, its lower bound of the chosen action, and its delta/4,
     one by one.
     """
-    changes = ({"low": 22.0}, {"share": 2.0}, {"of_policy": True}, {"events": 4})
+    changes = ({"low": 22}, {"share": 2}, {"of_policy": True}, {"events": 4})
     differ = np.zeros(len(changes), dtype=int)
     for seed in range(16):
         _, values, r, n_sas = planned(seed)
@@ -110,9 +87,7 @@ def test_the_paper_form_is_the_other_one():
     for seed in range(16):
         plan, _, r, n_sas = planned(seed)
         problem, counts = sf.Problem(r, s1=0), sf.Counts(n_sas)
-        V_up, V_low, actions = slowly(
-            n_sas, r, DELTA, low=22.0, share=2.0, of_policy=True, events=4
-        )
+        V_up, V_low, actions = slowly(n_sas, r, DELTA, low=22, share=2, of_policy=True, events=4)
         ours = sf.BPIUCBVI.paper(problem, delta=DELTA).plan(counts)
         assert ours.upper == pytest.approx(V_up[0][0], abs=1e-10)
         assert ours.lower == pytest.approx(V_low[0][0], abs=1e-10)

@@ -631,22 +631,6 @@ def test_who_repeats_evidence_is_told_what_to_do_instead(assert_refused):
     )
 
 
-def test_rewards_that_contradict_the_table_are_counted_and_shown():
-    """The actions of the table are swapped: certificates are about the table (20 of 20 false),
-    and nobody said so.
-    """
-    agent = sf.StepMix(sf.Problem([[0.1, 0.9]], H=2), np.full((2, 1, 2), 0.5), 0.9)
-    for pays, unlike in (([0.9, 0.1], 20), ([0.1, 0.9], 0)):  # and the control
-        learner = sf.Learner(agent, seed=0)
-        for _ in range(10):
-            learner.begin()
-            for _ in range(2):
-                learner.observe(0, pays[learner.act(0)])
-            learner.end()
-        assert learner.counts.unlike_table == unlike
-        assert ("20 rewards observed were not those of the table" in repr(learner)) == bool(unlike)
-
-
 def test_a_table_of_means_that_a_log_contradicts_is_refused(tmp_path, assert_refused):
     """Rewards are random, and the actions of the table are swapped: 20 of 20 certificates were
     false.
