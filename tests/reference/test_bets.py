@@ -26,6 +26,7 @@ import surefoot as sf
 from crossing import crossing_probability
 from plain_loop import simulate_plainly
 from returns import LAWS, UNITS, in_units
+from saved import reloaded
 from surefoot.audit import verifier
 from surefoot.base.bets import COIN, COSTS, STAKES, WEIGHTS, between
 from surefoot.kernels import bets as kernel
@@ -304,8 +305,7 @@ def test_every_way_of_counting_counts_the_same():
 
 def test_counts_keep_z_and_refuse_what_it_cannot_be(tmp_path):
     counts = sf.Counts([[[5]]], H=1, x_sa=[[3 * UNITS]], z_sa=[[UNITS]])
-    counts.save(tmp_path / "counts.npz")
-    assert sf.Counts.load(tmp_path / "counts.npz") == counts == counts.copy()
+    assert reloaded(counts, tmp_path) == counts == counts.copy()
     assert counts != sf.Counts([[[5]]], H=1, x_sa=[[3 * UNITS]])
     most = int(3 * UNITS * (1 - 3 / 5))  # where all five rewards are 3/5
     sf.Counts([[[5]]], H=1, x_sa=[[3 * UNITS]], z_sa=[[most]])

@@ -262,6 +262,11 @@ def test_budgets_that_no_policy_meets():
 # ---- boxes, by hand
 
 
+def nearly(x):
+    """But for a rounding."""
+    return pytest.approx(x, abs=1e-15)
+
+
 def test_boxes_by_hand():
     """S = 2, A = 2, H = 3, K = 1000, delta = 0.1: entries worked out one at a time, also at n =
     0 and n = 1.
@@ -276,37 +281,33 @@ def test_boxes_by_hand():
     L = math.log(2 * 4 * 2 * 3 * 1000 / 0.1)
     b = sf.BernsteinBox().b(model, 1000)
     root = 2 * math.sqrt(0.75 * 0.25 * L / 40_000)
-    assert b[0, 0, 1, 0] == pytest.approx(root + 14 * L / 120_000, abs=1e-15)
-    assert b[0, 0, 1, 1] == pytest.approx(root + 14 * L / 120_000, abs=1e-15)
+    assert b[0, 0, 1, 0] == nearly(root + 14 * L / 120_000)
+    assert b[0, 0, 1, 1] == nearly(root + 14 * L / 120_000)
     assert 0.01 < b[0, 0, 1, 0] < 0.02
     assert b[0, 0, 0, 0] == b[0, 0, 0, 1] == 1.0  # n = 0
     assert b[1, 1, 0, 0] == b[1, 1, 0, 1] == 1.0  # n = 1: 14 L/3 is far above
     assert b[2, 0, 0, 0] == 1.0
     small = sf.BernsteinBox(0.01).b(model, 1000)
-    assert small[2, 0, 0, 0] == pytest.approx(14 * 0.01 * L / 15, abs=1e-15)  # no variance seen
-    assert small[1, 1, 0, 1] == pytest.approx(14 * 0.01 * L / 3, abs=1e-15)
+    assert small[2, 0, 0, 0] == nearly(14 * 0.01 * L / 15)  # no variance seen
+    assert small[1, 1, 0, 1] == nearly(14 * 0.01 * L / 3)
     # 1/S
-    assert small[0, 0, 0, 1] == pytest.approx(
-        2 * math.sqrt(0.25 * 0.01 * L) + 14 * 0.01 * L / 3, abs=1e-15
-    )
+    assert small[0, 0, 0, 1] == nearly(2 * math.sqrt(0.25 * 0.01 * L) + 14 * 0.01 * L / 3)
 
     Z = math.log(32 * 4 * 2 * 3 * 1000 / 0.1)
     b = sf.HoeffdingBox().b(model, 1000)
-    assert b[0, 0, 1, 0] == b[0, 0, 1, 1] == pytest.approx(math.sqrt(Z / 40_000), abs=1e-15)
-    assert b[1, 1, 0, 0] == pytest.approx(math.sqrt(Z), abs=1e-15)  # n = 1
-    assert b[0, 0, 0, 0] == pytest.approx(math.sqrt(Z), abs=1e-15)  # n = 0 counts as 1
+    assert b[0, 0, 1, 0] == b[0, 0, 1, 1] == nearly(math.sqrt(Z / 40_000))
+    assert b[1, 1, 0, 0] == nearly(math.sqrt(Z))  # n = 1
+    assert b[0, 0, 0, 0] == nearly(math.sqrt(Z))  # n = 0 counts as 1
 
     L = math.log(3 * 4 * 2 * 3 * 1000 / 0.1)
     b = sf.MaurerPontilBox().b(model, 1000)
     expected = math.sqrt(2 * 0.75 * 0.25 * L / 39_999) + 7 * L / (3 * 39_999)
-    assert b[0, 0, 1, 0] == pytest.approx(expected, abs=1e-15)
+    assert b[0, 0, 1, 0] == nearly(expected)
     assert b[0, 0, 0, 0] == b[1, 1, 0, 1] == 1.0  # n = 0, n = 1
     small = sf.MaurerPontilBox(0.01).b(model, 1000)
     assert small[1, 1, 0, 0] == 1.0  # one visit says nothing, at any scale
     # n = 2
-    assert small[2, 1, 1, 0] == pytest.approx(
-        math.sqrt(2 * 0.25 * 0.01 * L) + 7 * 0.01 * L / 3, abs=1e-15
-    )
+    assert small[2, 1, 1, 0] == nearly(math.sqrt(2 * 0.25 * 0.01 * L) + 7 * 0.01 * L / 3)
 
     # control: the published code's logarithm is another number
     no_A = math.log(2 * 4 * 3 * 1000 / 0.1)
@@ -322,9 +323,7 @@ def test_pooled_visits_share_a_box():
     L = math.log(2 * 4 * 2 * 3 * 1000 / DELTA)
     for h in range(3):
         b = sf.BernsteinBox().b(model, 1000)[h, 0, 0, 0]
-        assert b == pytest.approx(
-            2 * math.sqrt(0.75 * 0.25 * L / 4000) + 14 * L / 12_000, abs=1e-15
-        )
+        assert b == nearly(2 * math.sqrt(0.75 * 0.25 * L / 4000) + 14 * L / 12_000)
 
 
 # ---- the cheapest model of a box

@@ -16,6 +16,7 @@ import pytest
 
 import surefoot as sf
 from learners import begun, play
+from saved import reloaded
 from surefoot.evidence.tables import CountTables
 from surefoot.run import marks
 
@@ -135,8 +136,7 @@ def test_nothing_is_proved_where_an_episode_was_dropped(drop, tmp_path, assert_r
     counts = attack(drop)
     assert counts.refused == 1
     assert "1 episodes DROPPED" in repr(counts)
-    counts.save(tmp_path / "counts.npz")
-    for held in (counts, counts.copy(), sf.Counts.load(tmp_path / "counts.npz")):
+    for held in (counts, counts.copy(), reloaded(counts, tmp_path)):
         for use in (AGENT.plan, lambda held: sf.Learner(AGENT, 2, held)):
             assert_refused(sf.InvalidCounts, "selected by its outcome", use, held)
 
@@ -357,8 +357,7 @@ def test_a_process_that_is_killed_leaves_the_counts_before_its_episode(tmp_path)
     played_whole(learner, np.random.default_rng(0))
     learner.begin()
     learner.act(0)
-    learner.counts.save(tmp_path / "counts.npz")
-    loaded = sf.Counts.load(tmp_path / "counts.npz")
+    loaded = reloaded(learner.counts, tmp_path)
     assert (loaded.episodes, loaded.refused, loaded.playing) == (1, 0, False)
     played_whole(sf.Learner(AGENT, 0, loaded), np.random.default_rng(1))
 

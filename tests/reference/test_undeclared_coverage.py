@@ -123,7 +123,5 @@ def test_shares_of_delta_add_up_to_at_most_one(start):
         total += 2.0 / (balls * (i + 1) * (j + 1) * (h + 1))
     rest = 1.0 - (1.0 - 1.0 / 40) ** 3  # what larger indices can add: the tail of sum 1/(i(i+1))
     assert total + 1.0 / (3 * 8) + rest <= 1.0 + rest  # the start: one more ball
-    problem = (
-        Problem(np.zeros((3, 2)), H=4, start=start) if start else Problem(np.zeros((3, 2)), H=4)
-    )
+    problem = Problem(np.zeros((3, 2)), H=4, start=start)
     assert more_events(problem) == 4 * 3 * 5

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from saved import reloaded
 from surefoot.agents import SpliceAgent
 from surefoot.agents.replanning import SHARE
 from surefoot.agents.settings import AgentSettings
@@ -234,8 +235,7 @@ def test_episodes_per_source_sum_to_all_and_it_resumes_from_saved_counts(
     assert sum(run.sources.values()) == run.by_h.sum() == run.episodes == episodes
     assert run.counts.n_sas.sum() == episodes * paper_world.H
     counts = run.counts
-    counts.save(tmp_path / "counts.npz")
-    again = agent.plan(sf.Counts.load(tmp_path / "counts.npz"))
+    again = agent.plan(reloaded(counts, tmp_path))
     plan = agent.plan(counts)
     assert said(plan) == said(again)
 

@@ -11,7 +11,9 @@ import surefoot as sf
 from learners import begun, play
 from logs import counted_log
 from process import python
+from saved import reloaded
 from surefoot.bounds.undeclared import undeclared_ball
+from threads import in_threads
 
 EUROS = sf.Units(-5.0, 20.0, name="EUR")
 PAID = np.array([[6.0, 9.0], [1.0, 2.5]])
@@ -216,8 +218,7 @@ def test_counts_without_first_visits_taken_off_do_not_meet_undeclared_states(
     by_hand = log.counts
     by_hand.origin = log.origin
     assert_refused(sf.InvalidCounts, "are not taken off", sf.robust_vi, by_hand, problem, 0.05)
-    log.counts.save(tmp_path / "counts.npz")
-    assert sf.robust_vi(sf.Counts.load(tmp_path / "counts.npz"), problem, 0.05).lower == 0.0
+    assert sf.robust_vi(reloaded(log.counts, tmp_path), problem, 0.05).lower == 0.0
     # the same log, counted in a loop of one's own: 10 of 10 were false
     live = sf.Counts.zeros(problem)
     for episode in episodes:
@@ -479,7 +480,7 @@ def test_two_threads_do_not_begin_the_same_episode():
     agent = sf.StepMix(problem, even, 1.2, explorer=slow, replan=0.0)
     learner, together, seen = sf.Learner(agent, seed=0), threading.Barrier(2, timeout=30), []
 
-    def play():
+    def play_all():
         for _ in range(20):
             together.wait()
             try:
@@ -493,11 +494,7 @@ def test_two_threads_do_not_begin_the_same_episode():
                 learner.observe(0, 1.0 if h == 0 else 0.0)
             seen.append(learner.end().rewards.tolist())
 
-    threads = [threading.Thread(target=play) for _ in range(2)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    in_threads(play_all)
     assert {str(one) for one in seen} <= {
         "[1.0, 0.0, 0.0]",
         *(one for one in seen if "under way" in str(one)),
@@ -558,8 +555,7 @@ def test_copies_that_share_episodes_are_not_merged(tmp_path, assert_refused):
     for counts, n in ((shared, 5), (empty[0], 6), (empty[1], 7)):
         for _ in range(n):
             counts.add(coin_episode(problem, rng))
-    shared.save(tmp_path / "shared.npz")
-    workers = [shared.copy(), sf.Counts.load(tmp_path / "shared.npz"), shared.forget_returns()]
+    workers = [shared.copy(), reloaded(shared, tmp_path), shared.forget_returns()]
     for n, worker in enumerate(workers):
         for _ in range(n + 1):
             worker.add(coin_episode(problem, rng))
@@ -574,8 +570,7 @@ def test_copies_that_share_episodes_are_not_merged(tmp_path, assert_refused):
     both = empty[0].merge(empty[1])  # controls: nothing was shared
     assert both.add(coin_episode(problem, rng)).merge(workers[0]).episodes == 20
     assert_refused(sf.InvalidCounts, "of one source", both.merge, empty[1])
-    both.save(tmp_path / "both.npz")
-    assert sf.Counts.load(tmp_path / "both.npz").ranges == both.ranges
+    assert reloaded(both, tmp_path).ranges == both.ranges
     assert both.numbered == both.episodes == 14
 
 

@@ -2,7 +2,6 @@
 change it.
 """
 
-import threading
 import time
 
 import numpy as np
@@ -11,9 +10,11 @@ import pytest
 import surefoot as sf
 from learners import begun
 from plain_loop import simulate_plainly
+from saved import reloaded
 from surefoot.base.files import write_arrays
 from surefoot.model.origin import Origin, Range, ranges_from, with_range
 from surefoot.run import learner as live
+from threads import in_threads
 
 R = np.array([[0.2, 0.8], [0.5, 0.1]])
 PROBLEM = sf.Problem(R, H=2)
@@ -116,19 +117,15 @@ def test_a_claim_does_not_overrule_what_is_known(assert_refused):
 def test_what_is_said_survives_saving(tmp_path):
     counts = sf.Counts.zeros(PROBLEM).add(sf.Episode([0, 1, 1], [0, 1]), number=("here", 7))
     counts.refused = 3
-    counts.save(tmp_path / "counts.npz")
-    loaded = sf.Counts.load(tmp_path / "counts.npz")
+    loaded = reloaded(counts, tmp_path)
     assert (loaded.origin, loaded.ranges, loaded.refused) == (
         counts.origin,
         (Range("here", 7, 7),),
         3,
     )
     assert loaded.origin == PROBLEM.origin
-    asserted = hand(problem=PROBLEM)
-    asserted.save(tmp_path / "hand.npz")
-    assert sf.Counts.load(tmp_path / "hand.npz").origin.asserted
-    hand().save(tmp_path / "none.npz")
-    assert sf.Counts.load(tmp_path / "none.npz").origin is None
+    assert reloaded(hand(problem=PROBLEM), tmp_path).origin.asserted
+    assert reloaded(hand(), tmp_path).origin is None
 
 
 @pytest.mark.parametrize(
@@ -269,8 +266,7 @@ def test_counts_that_lack_an_episode_because_of_its_reward_are_refused(tmp_path,
     learner = refused()
     learner.abandon()
     assert learner.counts.refused == 1
-    learner.counts.save(tmp_path / "counts.npz")
-    for counts in (learner.counts, learner.counts.copy(), sf.Counts.load(tmp_path / "counts.npz")):
+    for counts in (learner.counts, learner.counts.copy(), reloaded(learner.counts, tmp_path)):
         for use in (
             agent(PROBLEM.forget(rewards=True)).plan,
             lambda counts: sf.Learner(agent(PROBLEM.forget(rewards=True)), 0, counts),
@@ -421,11 +417,7 @@ def test_two_threads_do_not_count_an_episode_twice(monkeypatch):
         except sf.SurefootError as reason:
             refusals.append(str(reason))
 
-    threads = [threading.Thread(target=end) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(end)
     assert learner.counts.episodes == learner.episodes == 1
     assert len(refusals) == 1
     assert "No episode is under way" in refusals[0]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from saved import reloaded
 from surefoot.evidence.episode import BaselineLabel
 from surefoot.worlds.gymnasium import TabularEnv
 
@@ -61,8 +62,7 @@ def test_the_mark_survives_saving(trap, tmp_path):
     agent = sf.StepMix(trap.problem, trap.baseline, 0.6)
     counts = sf.simulate(trap, agent, 20, seed=0).counts
     assert counts.spread_episodes > 0
-    counts.save(tmp_path / "counts.npz")
-    for same in (sf.Counts.load(tmp_path / "counts.npz"), counts.copy()):
+    for same in (reloaded(counts, tmp_path), counts.copy()):
         assert same.returns_of == agent.fingerprint
         assert same.return_range == agent.return_range
         np.testing.assert_array_equal(same.return_weights, counts.return_weights)

@@ -44,13 +44,12 @@ def test_every_observation_has_a_number_of_its_own(name):
     env = sf.FlatDiscrete(Shows(space))
     assert env.observation_space == Discrete(n)
     numbers = {}
-    for k in range(400):
+    for _ in range(400):
         observation = space.sample()
         state = env.state(observation)
         assert state in env.observation_space
         assert numbers.setdefault(state, repr(observation)) == repr(observation)
         assert len(env.parts(state)) > 1
-        del k
     assert sorted(numbers) == list(range(n))  # and none is left out
     assert len({env.parts(state) for state in range(n)}) == n
     assert all(env.reset(seed=seed)[0] in env.observation_space for seed in range(5))

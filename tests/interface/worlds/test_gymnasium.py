@@ -509,36 +509,15 @@ def test_learning_live_has_no_promise_for_another_floor():
 
 
 def test_an_agent_for_another_environment_is_refused(assert_refused):
-    problem = sf.from_gymnasium("FrozenLake-v1", horizon=5).problem
-    assert_refused(
-        sf.InvalidModel,
-        r"the environment has 2 states and 2 actions. Make the problem with",
-        sf.learn,
-        Tabled(walk()),
-        sf.BPIUCBVI(problem),
-        3,
-        seed=0,
-    )
-    other = sf.from_gymnasium(Tabled(walk(win=4.0)), horizon=4, reward_range=(-1, 5)).problem
-    assert_refused(
-        sf.InvalidModel,
-        "knows other rewards",
-        sf.learn,
-        Tabled(walk()),
-        sf.BPIUCBVI(other),
-        3,
-        seed=0,
-    )
-    common = walk_world(starts=[0.5, 0.5]).problem
-    assert_refused(
-        sf.InvalidModel,
-        r"Build the agent from world\.problem",
-        sf.learn,
-        Tabled(walk()),
-        sf.BPIUCBVI(common),
-        3,
-        seed=0,
-    )
+    lake = sf.from_gymnasium("FrozenLake-v1", horizon=5)
+    other = sf.from_gymnasium(Tabled(walk(win=4.0)), horizon=4, reward_range=(-1, 5))
+    for world, message in (
+        (lake, r"the environment has 2 states and 2 actions. Make the problem with"),
+        (other, "knows other rewards"),
+        (walk_world(starts=[0.5, 0.5]), r"Build the agent from world\.problem"),
+    ):
+        agent = sf.BPIUCBVI(world.problem)
+        assert_refused(sf.InvalidModel, message, sf.learn, Tabled(walk()), agent, 3, seed=0)
     assert_refused(
         sf.InvalidSetting,
         r"Expected an agent such as sf.StepMix\(...\), found str",
