@@ -9,6 +9,8 @@ which is to leave no mark, is run beside the right one.
 
 import itertools
 import math
+import threading
+import time
 
 import gymnasium
 import numpy as np
@@ -19,6 +21,7 @@ from learners import begun, play
 from saved import reloaded
 from surefoot.evidence.tables import CountTables
 from surefoot.run import marks
+from threads import in_threads
 
 P, H, FLOOR, EPISODES = 0.51, 3, 2.0, 3000
 PROBLEM = sf.Problem(np.zeros((1, 2)), H=H, unknown=True)
@@ -488,3 +491,125 @@ def test_learn_marks_what_it_refused_in_the_counts_that_it_was_given(odd):
 def test_without_that_a_false_value_is_certified(without_marks):
     """The control."""
     assert_falsely_certified(*learnt_one_by_one("a reward out of range"))
+
+
+# ---- states, threads and ends
+
+
+PAYS_LATE = np.zeros((2, 3, 1))
+PAYS_LATE[1, 1] = 1.0
+MASK = np.array([[[True, True, False]], [[True, True, False]], [[True, True, True]]])
+
+
+@pytest.mark.parametrize("outcome", [2, 3], ids=["masked", "none"])
+def test_an_episode_that_is_dropped_because_of_a_refused_state_marks_the_counts(
+    outcome, assert_refused
+):
+    """States outside the list or the mask: 0.8 was certified where 0.7 is true (50 of 50 each)."""
+    agent = sf.StepMix(sf.Problem(PAYS_LATE, support=MASK), np.ones((2, 3, 1)), 0.5)
+    learner = begun(agent)
+    learner.observe(1)
+    learner.act(1)
+    learner.observe(1)
+    learner.end()
+    assert agent.plan(learner.counts).lower >= 0.0  # the control
+    learner.begin()
+    learner.act(0)
+    for _ in range(2):  # the same again is refused again, and counts once
+        with pytest.raises(sf.InvalidEpisode):
+            learner.observe(outcome)
+    learner.abandon()
+    for use in (learner.begin, lambda: agent.plan(learner.counts)):
+        assert_refused(
+            sf.InvalidCounts,
+            r"1 episode.*a state or an end was refused.*selected by its outcome",
+            use,
+        )
+
+
+def test_an_impossible_first_state_marks_the_counts(assert_refused):
+    agent = sf.StepMix(sf.Problem(PAYS_LATE, start=[0.5, 0.5, 0.0]), np.ones((2, 3, 1)), 0.5)
+    learner = sf.Learner(agent, seed=0)
+    for first in (2, 7):
+        learner.begin()
+        assert_refused(sf.InvalidEpisode, f"The first state is {first}", learner.act, first)
+        learner.rewind()  # the control: it will be played again
+        assert learner.counts.refused == 0
+    learner.begin()
+    assert_refused(sf.InvalidEpisode, "impossible", learner.act, 2)
+    learner.abandon()
+    assert_refused(sf.InvalidCounts, "selected by its outcome", learner.begin)
+
+
+def test_two_threads_do_not_begin_the_same_episode():
+    """Planning takes a while, and both passed the check together: 9 of 47 episodes held what
+    both had seen.
+    """
+    problem, even = sf.Problem(np.zeros((1, 2)), H=3, unknown=True), np.full((3, 1, 2), 0.5)
+
+    def slow(counts, rng):
+        time.sleep(0.002)
+        return even
+
+    agent = sf.StepMix(problem, even, 1.2, explorer=slow, replan=0.0)
+    learner, together, seen = sf.Learner(agent, seed=0), threading.Barrier(2, timeout=30), []
+
+    def play_all():
+        for _ in range(20):
+            together.wait()
+            try:
+                learner.begin()
+            except sf.InvalidEpisode as reason:
+                seen.append(str(reason))
+                continue
+            for h in range(3):
+                learner.act(0)
+                time.sleep(0.0002)
+                learner.observe(0, 1.0 if h == 0 else 0.0)
+            seen.append(learner.end().rewards.tolist())
+
+    in_threads(play_all)
+    assert {str(one) for one in seen} <= {
+        "[1.0, 0.0, 0.0]",
+        *(one for one in seen if "under way" in str(one)),
+    }
+    assert len(seen) == 40
+    assert seen.count([1.0, 0.0, 0.0]) == learner.counts.episodes >= 20
+
+
+def test_an_absorbing_state_is_no_ordinary_one(assert_refused):
+    """A process that ends early, kept in a state that pays 1: 1.4 was certified, and false (10
+    of 10).
+    """
+    paid, ones = np.array([[0.0], [1.0], [0.0]]), np.ones((4, 3, 1))
+    agent = sf.StepMix(sf.Problem(paid, H=4), ones, 1.4)
+    assert_refused(
+        sf.InvalidSetting,
+        r"absorbing_state is 1, which pays 1 a step.*a state of its own",
+        sf.Learner,
+        agent,
+        0,
+        absorbing_state=1,
+    )
+    mask = np.ones((3, 1, 3), dtype=bool)
+    assert_refused(
+        sf.InvalidSetting,
+        r"absorbing_state is 2.*by the problem's `support`.*can be left",
+        sf.Learner,
+        sf.StepMix(sf.Problem(paid, H=4, support=mask), ones, 1.4),
+        0,
+        absorbing_state=2,
+    )
+    learner = sf.Learner(agent, 0, absorbing_state=2)
+    learner.begin()
+    learner.act(0)
+    assert_refused(sf.InvalidEpisode, "came to state 2 without an end", learner.observe, 2)
+    learner.observe(1, terminated=True)  # controls
+    assert learner.end().states.tolist() == [0, 2, 2, 2, 2]
+    mask[2] = [[False, False, True]]
+    masked = sf.StepMix(sf.Problem(paid, H=4, support=mask), ones, 1.4)
+    learner = sf.Learner(masked, 0, absorbing_state=2)
+    learner.begin()
+    play(learner, [None], state=2)  # never left: whether this is called an end makes no difference
+    unknown = sf.StepMix(sf.Problem(paid, H=4, unknown=True), ones, 1.4)
+    assert sf.Learner(unknown, 0, absorbing_state=1).after_end == 0.0

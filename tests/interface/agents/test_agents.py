@@ -351,6 +351,29 @@ def test_a_users_own_agent_runs_in_the_plain_loop(paper_world, assert_refused):
     assert run.violations is None
 
 
+class Delegating:
+    """A user's agent that lets one of ours plan."""
+
+    floor, pooled, promise = 1.0, False, "as planned by another"
+
+    def __init__(self, problem):
+        self.problem, self._agent = problem, sf.StepMix(problem, sf.uniform(3, 5, 5), self.floor)
+
+    def plan(self, counts):
+        return self._agent.plan(counts)
+
+
+def test_a_users_agent_may_let_another_plan(paper_world):
+    learner = sf.Learner(Delegating(paper_world.problem), seed=0)
+    for _ in range(3):
+        learner.begin()
+        for _ in range(paper_world.H):
+            learner.act()
+            learner.observe(0)
+        learner.end()
+    assert learner.counts.episodes == 3
+
+
 # ---- built by name
 
 

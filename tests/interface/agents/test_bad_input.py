@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from process import python
 
 
 @pytest.fixture
@@ -394,3 +395,16 @@ def test_sums_that_overflow_a_machine_word_are_compared_as_they_are(assert_refus
         np.zeros((2, 1, 1, 1), int),
         baseline_returns=[1, 2**61],
     )
+
+
+def test_a_floor_is_checked_also_without_assertions():
+    """`python -O` once let any floor through."""
+    code = (
+        "import numpy as np, surefoot as sf\n"
+        "p = sf.Problem(np.zeros((1, 1)), H=1)\n"
+        "for floor in (999.0, float('nan')):\n"
+        "    try:\n        sf.StepMix(p, np.ones((1, 1, 1)), floor)\n"
+        "    except sf.InvalidSetting:\n        continue\n"
+        "    raise SystemExit('accepted')\n"
+    )
+    assert python("-O", "-c", code) == ""

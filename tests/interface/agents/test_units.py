@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from learners import begun
 from surefoot.worlds.exact import value_of
 
 LOW, HIGH, H = -5.0, 20.0, 8
@@ -338,3 +339,77 @@ def test_floors_and_regret_are_shown_with_their_unit():
     assert "coin-averaged: a coin chooses one of two policies before each episode" in repr(run)
     bare = sf.simulate(world, sf.StepMix(world.problem, sf.uniform(2, 1, 2), 6.0), 5, seed=0)
     assert "a coin chooses" not in repr(bare)  # control
+
+
+def test_a_value_is_not_converted_twice_where_counts_are_unclaimed(shop):
+    agent = sf.StepMix(shop.problem, BASELINE, 5.0, pooled=True)
+    seen = sf.simulate(shop, agent, 500, seed=0).counts
+    plan = agent.plan(sf.Counts(seen.n_sas, H=H, s1=0))
+    assert plan.safety == "trusted"
+    stated = plan.explain().split("this is worth at least ")[1].split(" EUR. ")[0]
+    assert float(stated) == pytest.approx(plan.lower, abs=1e-4)
+
+
+def test_units_are_the_same_whatever_they_are_called():
+    four = sf.Problem(PAID, H=4, units=EUROS)
+    again = sf.Problem(PAID, H=4, units=sf.Units(-5.0, 20.0, name="euros"))
+    assert again.same_as(four)  # a name is for people
+    assert sf.Problem(PAID, H=4, units=sf.Units(-5.0, 20.0)).origin == four.origin
+    assert sf.Units(-0.0, 1.0).range_text == sf.Units(0.0, 1.0).range_text
+
+
+def test_a_plain_plan_proves_nothing_in_any_units():
+    assert (sf.Plan.plain(BASELINE).lower, sf.Plan.plain(BASELINE).upper) == (-np.inf, np.inf)
+
+
+def test_what_an_episode_earned_is_the_sum_of_its_rewards():
+    """Also where a first step only leads to the start, which pays nothing."""
+    world = sf.from_gymnasium("Taxi-v4", horizon=5)
+    assert world.problem.units.steps == world.H - 1
+    states = [world.s1, 0, 0, 0, 0, 0, 0]
+    episode = sf.Episode.of(world.problem, states, [0] * 6)
+    assert episode.rewards[0] == 0.0
+    assert world.problem.units.to_user(float(episode.learnt.sum())) == pytest.approx(
+        float(episode.rewards.sum())
+    )
+    agent = sf.StepMix(world.problem, sf.uniform(6, world.S, world.A), world.problem.lowest)
+    learner = begun(agent, world.s1)
+    learner.observe(0, 0.0)  # what it pays is no contradiction of the table
+    assert learner.counts.unlike_table == 0
+
+
+def test_a_bare_episode_whose_rewards_look_rescaled_is_refused(assert_refused):
+    """Somebody rescaled them by hand to 0..1: -10 EUR were certified, and -40 were true (50 of
+    50).
+    """
+    units = sf.Units(-40.0, 10.0, name="EUR")
+    problem = sf.Problem(np.zeros((1, 1)), H=2, unknown=True, units=units)
+    agent, rng = sf.StepMix(problem, np.ones((2, 1, 1)), -10.0), np.random.default_rng(0)
+    paid = rng.uniform(-40.0, 0.0, size=(400, 2))
+    counts = sf.Counts.zeros(problem)
+    for bare in (
+        sf.Episode([0, 0, 0], [0, 0], units.of_a_step(paid[0])),
+        sf.Episode([0, 0, 0], [0, 0], [0.0, 1.0]),
+    ):
+        for use in (counts.add, lambda episode: sf.Counts.from_log(problem, [episode])):
+            assert_refused(
+                sf.InvalidEpisode, r"sf\.Episode\.of\(problem.*units\.step_to_user", use, bare
+            )
+    assert (counts.episodes, counts.refused) == (0, 2)
+    counts = sf.Counts.zeros(problem)
+    for x in paid:  # controls
+        counts.add(sf.Episode([0, 0, 0], [0, 0], x))
+    assert not agent.plan(counts).certified
+    # it happens: this way always works
+    counts.add(sf.Episode.of(problem, [0, 0, 0], [0, 0], [0.0, 1.0]))
+    for more in (sf.Units(0.0, 0.5), sf.Units(0.2, 1.0), sf.Units()):  # nothing to confuse
+        sf.Counts.zeros(sf.Problem(np.zeros((1, 1)), H=1, unknown=True, units=more)).add(
+            sf.Episode([0, 0], [0], [0.4])
+        )
+    ten = sf.Problem(np.zeros((1, 1)), H=1, unknown=True, units=sf.Units(0.0, 10.0))
+    sf.Counts.zeros(ten).add(sf.Episode([0, 0], [0], [0.0]))  # 0 is 0 in both
+
+
+def test_a_table_within_a_range_within_0_1_is_read_as_it_is():
+    problem = sf.Problem([[0.2, 0.4]], H=2, units=sf.Units(0.0, 0.5))
+    assert problem.r_rescaled[0].tolist() == [[0.4, 0.8]]
