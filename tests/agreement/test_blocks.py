@@ -55,8 +55,8 @@ def described(runs):
             paid,
             joint,
             returns,
+            kept,
         ]
-        parts.append(kept)
         row = np.concatenate([np.ravel(part) for part in parts]).astype(float)
         rows.append(np.concatenate([row, row**2]))
     return np.array(rows)

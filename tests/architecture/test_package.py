@@ -78,6 +78,13 @@ def run(command, where, **more):
     )
 
 
+def told(command, where, **more):
+    """What a command prints, which must end well."""
+    done = run(command, where, **more)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    return done.stdout
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """The sdist, and the wheel that is built from it, by what `make setup` installed: no index
@@ -85,10 +92,7 @@ def built(tmp_path_factory):
     """
     out = tmp_path_factory.mktemp("dist")
     known = {} if "PYTHONPATH" not in os.environ else {"PYTHONPATH": os.environ["PYTHONPATH"]}
-    done = run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT], out, **known
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    told([sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT], out, **known)
     (sdist,), (wheel,) = out.glob("*.tar.gz"), out.glob("*.whl")
     return sdist, wheel
 
@@ -144,8 +148,7 @@ def pip(python, *arguments):
 
 def installed(folder, wheel, python):
     """An empty environment with the wheel alone in it."""
-    done = run([python, "-m", "venv", "--without-pip", folder], folder.parent)
-    assert done.returncode == 0, done.stderr
+    told([python, "-m", "venv", "--without-pip", folder], folder.parent)
     mine = folder / "bin" / "python"
     done = pip(mine, "--no-index", "--no-deps", wheel)
     assert done.returncode == 0, done.stderr
@@ -162,18 +165,14 @@ def test_it_runs_from_an_environment_of_its_own(built, tmp_path):
     (site,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
     # A path in such a file is added as it is: what is installed in it for editing is not followed.
     (site / "libraries.pth").write_text(str(Path(np.__file__).parents[1]))
-    done = run([python, "-c", SHOWN], tmp_path)
-    assert done.returncode == 0, done.stderr
-    where, version, studies, page = json.loads(done.stdout)
+    where, version, studies, page = json.loads(told([python, "-c", SHOWN], tmp_path))
     assert Path(where).is_relative_to(tmp_path)
     assert version == sf.__version__
     assert studies == list(GROUPS["all"])
     assert min(page) > 1000
     command = python.with_name("surefoot")
-    assert sf.__version__ in run([command, "--version"], tmp_path).stdout
-    listed = run([command, "studies"], tmp_path)
-    assert listed.returncode == 0, listed.stderr
-    assert "online-worlds" in listed.stdout
+    assert sf.__version__ in told([command, "--version"], tmp_path)
+    assert "online-worlds" in told([command, "studies"], tmp_path)
 
 
 @cache
@@ -240,9 +239,7 @@ def test_it_is_installed_with_its_libraries_and_works(version, built, tmp_path):
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "demo"
     folder.mkdir()
-    done = run([python.with_name("surefoot"), "demo", "--out", "demo.png"], folder)
-    assert done.returncode == 0, done.stderr
-    assert "StepMix" in done.stdout
+    assert "StepMix" in told([python.with_name("surefoot"), "demo", "--out", "demo.png"], folder)
     assert (folder / "demo.png").stat().st_size > 10_000
     copied = tmp_path / "tests"
     for name in CHECKED:
@@ -251,9 +248,7 @@ def test_it_is_installed_with_its_libraries_and_works(version, built, tmp_path):
         (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
     options = ["-m", "not full", "-c", ROOT / "pyproject.toml", "--rootdir", tmp_path]
     command = [python, "-m", "pytest", "-q", *options, "-p", "no:cacheprovider", copied]
-    done = run(command, tmp_path)
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert " passed" in done.stdout
+    assert " passed" in told(command, tmp_path)
 
 
 @cache

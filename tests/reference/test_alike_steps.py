@@ -60,8 +60,12 @@ def E_pair(n_next):
 
 
 def W_of(n_next):
-    Z = n_next.shape[1]
-    E = [E_pair(n_next[:, z]) for z in range(Z)]
+    return mixed([E_pair(n_next[:, z]) for z in range(n_next.shape[1])])
+
+
+def mixed(E):
+    """The mean of both mixtures over pairs."""
+    Z = len(E)
     few, many = (
         math.prod(f(x) for x in E)
         for f in (lambda x: 1 - Fraction(1, Z) + x / Z, lambda x: (1 + x) / 2)
@@ -148,11 +152,10 @@ def test_rewards_take_the_place_of_a_successor():
         k, m = sum(heads[h] for h in group), sum(n[h] for h in group)
         rewards += E_split(k, m, sum(heads) - k, sum(n) - m)
     E = (E_pair(n_next[:, 0]) + rewards / 5) / 2
-    exact = ((Fraction(1, 2) + E / 2) * 1 + (1 + E) / 2) / 2
+    exact = mixed([E, Fraction(1)])  # nothing was seen of the other pair
     assert math.exp(log_wealth(steps, problem_of(2, 1, 3, unknown))) == pytest.approx(float(exact))
     # Control: where the reward is known, the transitions alone.
-    E = E_pair(n_next[:, 0])
-    exact = ((Fraction(1, 2) + E / 2) * 1 + (1 + E) / 2) / 2
+    exact = W_of(n_next)
     assert math.exp(log_wealth(steps_of(n_next, 2, 1), problem_of(2, 1, 3))) == pytest.approx(
         float(exact)
     )

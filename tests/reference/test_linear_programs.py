@@ -14,16 +14,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
 
 import surefoot as sf
+from constrained import REFERENCE
 from surefoot.bounds.lp import best_in_box, best_occupancy, cheapest_in_box
 
 K = 10**9  # episodes inside the logarithm; tables of counts below hold fewer
 DELTA = 0.05
-# world: budget on the expected cost -> best expected reward, as in test_constrained_optima.py
-REFERENCE = {
-    "inventory": {3.5: 6.6653215273, 0.7: 1.5557105027},
-    "media-buffer": {5.0: 3.2532957884, 1.0: 1.0165112816},
-    "three-rooms": {3.0: 2.0, 0.6: 0.4},
-}
 
 
 # ---- pieces that are not ours

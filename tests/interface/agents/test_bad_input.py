@@ -28,42 +28,42 @@ def test_worlds(parts, assert_refused):
     P, r = parts
     refused = [
         (
-            dict(P=spoil(P, (1, 0, 1), [0.5, 0.2, 0.24]), r=r),
+            dict(P=spoil(P, (1, 0, 1), [0.5, 0.2, 0.24])),
             r"P\[1, 0, 1\] sums to 0.94, expected 1 within 1e-09",
         ),
         (
-            dict(P=spoil(P, (0, 2, 1), [1.2, -0.2, 0.0]), r=r),
+            dict(P=spoil(P, (0, 2, 1), [1.2, -0.2, 0.0])),
             r"P\[0, 2, 1, 1\] is -0.2, expected a probability >= 0",
         ),
         (
-            dict(P=spoil(P, (0, 2, 1, 0), math.nan), r=r),
+            dict(P=spoil(P, (0, 2, 1, 0), math.nan)),
             r"P\[0, 2, 1, 0\] is nan, expected a finite number",
         ),
         (
-            dict(P=P, r=spoil(r, (1, 2, 0), 1.5)),
+            dict(r=spoil(r, (1, 2, 0), 1.5)),
             r"r\[1, 2, 0\] is 1.5, expected a reward in \[0, 1\].*declare their",
         ),
         (
-            dict(P=P, r=spoil(r, (1, 2, 0), -0.1)),
+            dict(r=spoil(r, (1, 2, 0), -0.1)),
             r"r\[1, 2, 0\] is -0.1, expected a reward in \[0, 1\]",
         ),
-        (dict(P=P, r=spoil(r, (1, 2, 0), math.nan)), r"r\[1, 2, 0\] is nan"),
-        (dict(P=P, r=spoil(r, (1, 2, 0), math.inf)), r"r\[1, 2, 0\] is inf"),
-        (dict(P=P, r=r[:1]), r"r has 1 steps"),
-        (dict(P=P, r=r[:, :2]), r"r is for S = 2, A = 2, but P is for S = 3, A = 2"),
-        (dict(P=P[..., :2], r=r), r"3 states, but rows over 2 next states"),
+        (dict(r=spoil(r, (1, 2, 0), math.nan)), r"r\[1, 2, 0\] is nan"),
+        (dict(r=spoil(r, (1, 2, 0), math.inf)), r"r\[1, 2, 0\] is inf"),
+        (dict(r=r[:1]), r"r has 1 steps"),
+        (dict(r=r[:, :2]), r"r is for S = 2, A = 2, but P is for S = 3, A = 2"),
+        (dict(P=P[..., :2]), r"3 states, but rows over 2 next states"),
         (dict(P=P[0], r=r[0]), r"give their number with H="),
-        (dict(P=P[0, 0], r=r), r"P has shape \(2, 3\), expected \(H, S, A, S\)"),
-        (dict(P=P, r=r, s1=3), r"s1 is 3, expected a state in 0..2"),
-        (dict(P=P, r=r, s1=-1), r"s1 is -1"),
-        (dict(P=P, r=r, s1=0.5), r"s1 is 0.5, expected an integer"),
-        (dict(P=P, r=r, H=5), r"H is 5, but P has 2 steps"),
-        (dict(P=np.array([["a"]]), r=r), r"dtype"),
-        (dict(P=[[1.0], [0.5, 0.5]], r=r), r"P is ragged"),
-        (dict(P=np.zeros((0, 3, 2, 3)), r=r), r"at least one step"),
+        (dict(P=P[0, 0]), r"P has shape \(2, 3\), expected \(H, S, A, S\)"),
+        (dict(s1=3), r"s1 is 3, expected a state in 0..2"),
+        (dict(s1=-1), r"s1 is -1"),
+        (dict(s1=0.5), r"s1 is 0.5, expected an integer"),
+        (dict(H=5), r"H is 5, but P has 2 steps"),
+        (dict(P=np.array([["a"]])), r"dtype"),
+        (dict(P=[[1.0], [0.5, 0.5]]), r"P is ragged"),
+        (dict(P=np.zeros((0, 3, 2, 3))), r"at least one step"),
     ]
     for arguments, message in refused:
-        assert_refused(sf.InvalidModel, message, sf.TabularMDP, **arguments)
+        assert_refused(sf.InvalidModel, message, sf.TabularMDP, **{"P": P, "r": r} | arguments)
 
 
 def test_small_errors_of_rounding_are_accepted_and_larger_ones_are_not(parts, assert_refused):
@@ -177,22 +177,22 @@ def test_episodes_leave_counts_unchanged_when_refused(assert_refused):
     counts = sf.Counts(np.zeros((2, 3, 2, 3), dtype=int))
     before = counts.copy()
     refused = [
-        (lambda: sf.Episode([0, 1], [0, 1]), "2 states and 2 actions, expected H\\+1 states"),
-        (lambda: sf.Episode([], []), "expected H\\+1 states"),
-        (lambda: sf.Episode([0, 1, 2], [0.0, 1.0]), "dtype float64, expected integers"),
-        (lambda: sf.Episode([[0, 1, 2]], [0, 1]), "expected a plain list"),
-        (lambda: sf.Episode([0, 1, 2], [0, 1], [0.5]), "one per action"),
-        (lambda: sf.Episode([0, 1, 2], [0, 1], [0.5, math.nan]), r"rewards\[1\] is nan"),
+        (sf.Episode([0, 1], [0, 1]), "2 states and 2 actions, expected H\\+1 states"),
+        (sf.Episode([], []), "expected H\\+1 states"),
+        (sf.Episode([0, 1, 2], [0.0, 1.0]), "dtype float64, expected integers"),
+        (sf.Episode([[0, 1, 2]], [0, 1]), "expected a plain list"),
+        (sf.Episode([0, 1, 2], [0, 1], [0.5]), "one per action"),
+        (sf.Episode([0, 1, 2], [0, 1], [0.5, math.nan]), r"rewards\[1\] is nan"),
         (
-            lambda: sf.Episode([0, 1, 3], [0, 1]),
+            sf.Episode([0, 1, 3], [0, 1]),
             r"states\[2\] is 3, expected one of 0..2. The episode was not counted",
         ),
-        (lambda: sf.Episode([-1, 1, 2], [0, 1]), r"states\[0\] is -1"),
-        (lambda: sf.Episode([0, 1, 2], [0, 2]), r"actions\[1\] is 2, expected one of 0..1"),
-        (lambda: sf.Episode([0, 1, 2, 0], [0, 1, 0]), "3 steps, these counts have 2"),
+        (sf.Episode([-1, 1, 2], [0, 1]), r"states\[0\] is -1"),
+        (sf.Episode([0, 1, 2], [0, 2]), r"actions\[1\] is 2, expected one of 0..1"),
+        (sf.Episode([0, 1, 2, 0], [0, 1, 0]), "3 steps, these counts have 2"),
     ]
-    for build, message in refused:
-        assert_refused(sf.InvalidEpisode, message, counts.add, build())
+    for episode, message in refused:
+        assert_refused(sf.InvalidEpisode, message, counts.add, episode)
         assert counts == before
     counts.add(sf.Episode([0, 1, 2], [0, 1]))
     assert counts.n_sas.sum() == 2

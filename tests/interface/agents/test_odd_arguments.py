@@ -26,8 +26,12 @@ ODD = (
     True,
     1j,
     [[1], [1, 2]],
+    9e307,
+    -9e307,
+    1.7e308,
+    5e-324,
+    1e30,
 )
-ODD = (*ODD, 9e307, -9e307, 1.7e308, 5e-324, 1e30)
 HUGE = (2**63, 10**400)
 ENDLESS = ("learn", "guard_env", "simulate_guard", "simulate")  # so many episodes would be played
 
