@@ -87,50 +87,56 @@ WITH_COSTS = (
 TABLE = np.full((H, S, A), 0.5)
 
 
+PAID = {"floor": 1.0, "baseline_value": 1.4}
+COSTLY = {"cost": TABLE, "budget": 2.0, "baseline_cost": 1.5}
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({}, TWO_WAYS),
         ({"budget": 2.0}, r"cost is None, expected costs \(H, S, A\) in \[0, 1\]"),
-        (
-            {"cost": None, "budget": 2.0, "baseline_cost": 1.0},
-            r"cost is None.*Does the world have a cost signal",
-        ),
-        ({"floor": 1.0, "baseline_value": 1.4, "cost": TABLE}, TWO_WAYS),
+        (COSTLY | {"cost": None}, r"cost is None.*Does the world have a cost signal"),
+        (PAID | {"cost": TABLE}, TWO_WAYS),
         ({"floor": 1.0}, WITH_FLOOR),
-        ({"floor": 1.0, "baseline_value": 1.4, "budget": 2.0}, WITH_FLOOR),
-        ({"floor": 1.0, "baseline_value": 1.4, "baseline_cost": 1.0}, WITH_FLOOR),
+        (PAID | {"budget": 2.0}, WITH_FLOOR),
+        (PAID | {"baseline_cost": 1.0}, WITH_FLOOR),
         ({"cost": TABLE}, WITH_COSTS),
         ({"cost": TABLE, "budget": 2.0}, WITH_COSTS),
         ({"cost": TABLE, "baseline_cost": 1.5}, WITH_COSTS),
-        ({"cost": TABLE, "budget": 2.0, "baseline_cost": 1.5, "baseline_value": 1.4}, WITH_COSTS),
+        (COSTLY | {"baseline_value": 1.4}, WITH_COSTS),
         (
-            {"floor": 1.4, "baseline_value": 1.4},
-            r"baseline_value is 1.4, expected more than the floor of 1.4: .* divides",
+            PAID | {"floor": 1.4},
+            r"baseline_value is 1.4, .* more than the floor of 1.4: .* divides",
         ),
         (
             {"floor": 1.4, "baseline_value": 1.0},
             r"baseline_value is 1, expected more than the floor of 1.4",
         ),
-        (
-            {"cost": TABLE, "budget": 1.5, "baseline_cost": 1.5},
-            r"baseline_cost is 1.5, expected less than the budget of 1.5",
-        ),
-        ({"floor": 4.0, "baseline_value": 1.0}, r"floor is 4, but returns lie in 0\.\.3"),
-        ({"floor": 1.0, "baseline_value": 3.5}, r"baseline_value is 3.5"),
-        ({"floor": "high", "baseline_value": 1.4}, r"floor is 'high', expected a number in 0\.\.3"),
-        ({"floor": 1.0, "baseline_value": 1.4, "delta": 1.0}, r"delta is 1, expected"),
-        (
-            {"floor": 1.0, "baseline_value": 1.4, "episodes": 0},
-            r"episodes is 0, expected an integer >= 1",
-        ),
-        (
-            {"floor": 1.0, "baseline_value": 1.4, "episodes": 1e5},
-            r"episodes is 100000.0, expected an integer",
-        ),
-        (
-            {"floor": 1.0, "baseline_value": 1.4, "replan": 1.1},
-            "replan is 1.1, expected a number from 0 to 1",
+        (COSTLY | {"budget": 1.5}, r"baseline_cost is 1.5, expected less than the budget of 1.5"),
+        (PAID | {"floor": 4.0}, r"floor is 4, but returns lie in 0\.\.3"),
+        (PAID | {"baseline_value": 3.5}, r"baseline_value is 3.5"),
+        (PAID | {"floor": "high"}, r"floor is 'high', expected a number in 0\.\.3"),
+        (PAID | {"delta": 1.0}, r"delta is 1, expected"),
+        (PAID | {"episodes": 0}, r"episodes is 0, expected an integer >= 1"),
+        (PAID | {"episodes": 1e5}, r"episodes is 100000.0, expected an integer"),
+        (PAID | {"replan": 1.1}, "replan is 1.1, expected a number from 0 to 1"),
+        *((COSTLY | {"cost": table}, "cost has shape") for table in ([], np.zeros((0, S, A)))),
+        *(
+            (COSTLY | {"cost": table}, message)
+            for table, message in (
+                (
+                    np.full((H - 1, S, A), 0.5),
+                    r"cost has shape \(2, 3, 2\), expected \(3, 3, 2\) or \(3, 2\)",
+                ),
+                (np.full(S, 0.5), r"cost has shape \(3,\), "),
+                (np.full((H, S, A, S), 0.5), r"cost has shape \(3, 3, 2, 3\), "),
+                (TABLE + 1.0, r"cost\[0, 0, 0\] is 1.5, expected a number in \[0, 1\]"),
+                (TABLE - 1.0, r"cost\[0, 0, 0\] is -0.5"),
+                (TABLE * np.nan, r"cost\[0, 0, 0\] is nan, expected a finite number"),
+                ("dear", r"cost has dtype"),
+                ([[0.5], [0.5, 0.5]], r"cost is ragged"),
+            )
         ),
     ],
 )
@@ -139,33 +145,6 @@ def test_settings_that_are_refused(make, kind, settings, message):
         make(**settings)
     if message in (TWO_WAYS, WITH_FLOOR, WITH_COSTS):
         assert str(refusal.value).startswith(kind)  # it says who refuses
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        (
-            np.full((H - 1, S, A), 0.5),
-            r"cost has shape \(2, 3, 2\), expected \(3, 3, 2\) or \(3, 2\)",
-        ),
-        (np.full(S, 0.5), r"cost has shape \(3,\), "),
-        (np.full((H, S, A, S), 0.5), r"cost has shape \(3, 3, 2, 3\), "),
-        (np.full((H, S, A), 1.5), r"cost\[0, 0, 0\] is 1.5, expected a number in \[0, 1\]"),
-        (np.full((H, S, A), -0.5), r"cost\[0, 0, 0\] is -0.5"),
-        (np.full((H, S, A), np.nan), r"cost\[0, 0, 0\] is nan, expected a finite number"),
-        ("dear", r"cost has dtype"),
-        ([[0.5], [0.5, 0.5]], r"cost is ragged"),
-    ],
-)
-def test_tables_of_costs_that_are_refused(make, table, message, assert_refused):
-    assert_refused(sf.InvalidSetting, message, make, cost=table, budget=2.0, baseline_cost=1.0)
-
-
-def test_an_empty_table_of_costs_is_refused_in_words(make, assert_refused):
-    for table in ([], np.zeros((0, S, A))):
-        assert_refused(
-            sf.InvalidSetting, "cost has shape", make, cost=table, budget=2.0, baseline_cost=1.0
-        )
 
 
 def test_a_budget_out_of_range_is_about_costs(make):
@@ -331,127 +310,41 @@ def test_what_a_run_would_come_to_is_refused_before_it_begins(
 
 
 def test_refusals_of_the_switches(world, baseline, value, assert_refused):
-    problem = world.problem
-    assert_refused(
-        sf.InvalidSetting,
-        "relative to the baseline needs baseline_value=",
-        sf.BudgetExploration,
-        problem,
-        baseline,
-        sf.Relative(0.1),
-    )
-    assert_refused(
-        sf.InvalidSetting,
-        "paper's bounds are proved for its own optimistic policy",
-        sf.BudgetExploration,
-        problem,
-        baseline,
-        1.0,
-        learner=sf.BPIUCBVI(problem),
-        bounds=sf.Bernstein(),
-    )
-    assert_refused(
-        sf.InvalidSetting,
-        "either learner= or explorer=",
-        sf.BudgetExploration,
-        problem,
-        baseline,
-        1.0,
-        learner=sf.BPIUCBVI(problem),
-        explorer=sf.Thompson(problem),
-    )
-    assert_refused(
-        sf.InvalidSetting,
-        "expected an agent such as",
-        sf.BudgetExploration,
-        problem,
-        baseline,
-        1.0,
-        learner="ucbvi",
-    )
-    other = sf.random_mdp(4, A, H, seed=0).problem
-    for kind, settings in (
-        (sf.BudgetExploration, {}),
-        (sf.ConservativeUCBVI, {"baseline_value": value}),
+    problem, given = world.problem, {"baseline_value": value}
+    known = {"learner": sf.BPIUCBVI(problem)}
+    saving, conservative = sf.BudgetExploration, sf.ConservativeUCBVI
+    of_floor = "relative to the baseline needs baseline_value="
+    of_bounds = "paper's bounds are proved for its own optimistic policy"
+    of_agent = r"expected sf.UCBVI\(...\) or sf.BPIUCBVI"
+    of_delta = r"The delta of the agent inside is 0.1, above delta = 0.05"
+    of_both = "either episodes=, for UCBVI inside, or learner="
+    of_value = r"baseline_value is 1, below the floor of 1.2"
+    nested = {"learner": saving(problem, baseline, 1.0)}
+    for kind, floor, settings, message in (
+        (saving, sf.Relative(0.1), {}, of_floor),
+        (saving, 1.0, known | {"bounds": sf.Bernstein()}, of_bounds),
+        (saving, 1.0, known | {"explorer": sf.Thompson(problem)}, "either learner= or explorer="),
+        (saving, 1.0, {"learner": "ucbvi"}, "expected an agent such as"),
+        (saving, 1.2, {"baseline_value": 1.0}, of_value),
+        (saving, 1.0, nested, "keeps an account of its own"),
+        (conservative, 1.0, given | {"learner": sf.StepMix(problem, baseline, 1.0)}, of_agent),
+        (conservative, 1.0, given | {"learner": sf.BPIUCBVI(problem, delta=0.1)}, of_delta),
+        (conservative, 1.0, {"episodes": 10}, "give baseline_value"),
+        (conservative, 1.0, given | known | {"episodes": 10}, of_both),
     ):
-        # Also of the same sizes but for other rewards: what it proves is about those.
-        paid = sf.Problem(np.ones((H, S, A)))
-        for elsewhere in (other, paid):
-            assert_refused(
-                sf.InvalidSetting,
-                "Build both from the same problem",
-                kind,
-                problem,
-                baseline,
-                1.0,
-                learner=sf.BPIUCBVI(elsewhere),
-                **settings,
-            )
-        # control
-        assert (
-            kind(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem), **settings).learner
-            is not None
-        )
-    given = {"baseline_value": value}
-    assert_refused(
-        sf.InvalidSetting,
-        r"expected sf.UCBVI\(...\) or sf.BPIUCBVI",
-        sf.ConservativeUCBVI,
-        problem,
-        baseline,
-        1.0,
-        learner=sf.StepMix(problem, baseline, 1.0),
-        **given,
-    )
-    assert_refused(
-        sf.InvalidSetting,
-        r"The delta of the agent inside is 0.1, above delta = 0.05",
-        sf.ConservativeUCBVI,
-        problem,
-        baseline,
-        1.0,
-        learner=sf.BPIUCBVI(problem, delta=0.1),
-        **given,
-    )
-    assert_refused(
-        sf.InvalidSetting,
-        "UCBVI is built for known rewards",
-        sf.UCBVI,
-        problem.forget(rewards=True),
-        episodes=10,
-    )
-    assert_refused(
-        sf.InvalidSetting,
-        "give baseline_value",
-        sf.ConservativeUCBVI,
-        problem,
-        baseline,
-        1.0,
-        episodes=10,
-    )
-    assert_refused(
-        sf.InvalidSetting,
-        "either episodes=, for UCBVI inside, or learner=",
-        sf.ConservativeUCBVI,
-        problem,
-        baseline,
-        1.0,
-        episodes=10,
-        learner=sf.BPIUCBVI(problem),
-        **given,
-    )
-    assert_refused(
-        sf.InvalidSetting,
-        r"baseline_value is 1, below the floor of 1.2",
-        sf.BudgetExploration,
-        problem,
-        baseline,
-        1.2,
-        baseline_value=1.0,
-    )
-    # control
-    agent = sf.BudgetExploration(problem, baseline, sf.Relative(0.1), baseline_value=value)
-    assert agent.floor == pytest.approx(0.9 * value)
+        assert_refused(sf.InvalidSetting, message, kind, problem, baseline, floor, **settings)
+    # Also of the same sizes but for other rewards: what it proves is about those.
+    for other in (sf.random_mdp(4, A, H, seed=0).problem, sf.Problem(np.ones((H, S, A)))):
+        for kind, settings in ((saving, {}), (conservative, given)):
+            inside = settings | {"learner": sf.BPIUCBVI(other)}
+            message = "Build both from the same problem"
+            assert_refused(sf.InvalidSetting, message, kind, problem, baseline, 1.0, **inside)
+            kind(problem, baseline, 1.0, **settings, **known)  # control
+    unknown, message = problem.forget(rewards=True), "UCBVI is built for known rewards"
+    assert_refused(sf.InvalidSetting, message, sf.UCBVI, unknown, episodes=10)
+    # controls
+    assert saving(problem, baseline, sf.Relative(0.1), **given).floor == pytest.approx(0.9 * value)
+    assert "baseline_value=" in repr(saving(problem, baseline, 1.0, **given))
 
 
 # ---- costs
@@ -619,17 +512,12 @@ def test_a_scaled_agent_for_costs_is_never_certified(kind, make, world, cost, sp
     """Whatever else is to be said about its promise: the premise, or another floor."""
     box = OWN_BOX[kind](0.5)
     fine = make(cost=cost, budget=spent + 0.3, baseline_cost=spent, bounds=box)
-    assert "NOT CERTIFIED" in str(sf.simulate(world, fine, 5, seed=0).promise)
+    for floor in (None, value - 0.1):
+        run = sf.simulate(world, fine, 5, seed=0, floor=floor)
+        assert "NOT CERTIFIED" in str(run.promise)
     over = make(cost=cost, budget=spent - 0.1, baseline_cost=0.1, bounds=box)
     with pytest.warns(sf.FloorAboveBaseline):
         assert "NOT CERTIFIED" in str(sf.simulate(world, over, 5, seed=0).promise)
-
-
-def test_a_scaled_agent_for_costs_is_never_certified_for_a_floor(
-    kind, make, world, cost, spent, value
-):
-    agent = make(cost=cost, budget=spent + 0.3, baseline_cost=spent, bounds=OWN_BOX[kind](0.5))
-    assert "NOT CERTIFIED" in str(sf.simulate(world, agent, 5, seed=0, floor=value - 0.1).promise)
 
 
 def test_a_ledger_of_scaled_values_is_not_spent_as_certified():
@@ -760,18 +648,6 @@ def test_a_plan_must_be_a_plan(world, assert_refused):
     mine.answer = sf.Plan.plain(sf.uniform(H, S, A))
     assert sf.simulate(world, mine, 3, seed=0).violations is None
     assert (mine.answer.safety, mine.answer.certified) == ("no floor", False)
-
-
-def test_accounts_do_not_nest(world, baseline, value, assert_refused):
-    three = (world.problem, baseline, 1.0)
-    assert_refused(
-        sf.InvalidSetting,
-        "keeps an account of its own",
-        sf.BudgetExploration,
-        *three,
-        learner=sf.BudgetExploration(*three),
-    )
-    assert "baseline_value=" in repr(sf.BudgetExploration(*three, baseline_value=value))
 
 
 def test_what_is_scaled_is_not_called_proved():
