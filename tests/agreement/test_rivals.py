@@ -11,6 +11,7 @@ import pytest
 import surefoot as sf
 from plain_loop import simulate_plainly
 from surefoot.base.validation import REWARD_UNITS
+from surefoot.bounds import Model
 from surefoot.bounds.lp import best_in_box, best_occupancy
 from surefoot.run import loops, simulate
 
@@ -284,7 +285,7 @@ def solved(name, agent, counts, basis, less=1e-9):
     """The agent's linear program, begun in a basis: its optimistic rewards, and its answer.
     `less`: of the budget.
     """
-    model = agent.model(counts)
+    model = Model(agent.problem, counts, agent.delta)
     b = agent.bounds.b(model, agent.episodes)
     D, start, budget = model.H * b.sum(axis=-1), model.problem.start, agent.C - less
     if name == "dope":

@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.bounds import Model
 from surefoot.bounds.lp import best_in_box, policy_from
 from surefoot.rivals.lp_agent import SOLVER
 from surefoot.worlds.exact import cost_of, value_of
@@ -177,7 +178,7 @@ class OptimisticCost:
 
     def plan(self, counts):
         agent = self.inside
-        model = agent.model(counts)
+        model = Model(agent.problem, counts, agent.delta)
         b, across = agent.bounds.b(model, agent.episodes), agent.bounds.across(model.H)
         low, high = np.maximum(model.P_hat - b, 0.0), np.minimum(model.P_hat + b, 1.0)
         room = across * b.sum(axis=-1)

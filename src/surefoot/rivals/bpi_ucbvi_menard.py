@@ -2,23 +2,17 @@
 rule.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import numpy as np
 
-from surefoot.agents.base import WithoutFloor, check_problem, require_known
-from surefoot.agents.plan import Plan, Safety
-from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.agents.settings import AgentByName
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import freeze, require_delta
 from surefoot.bounds import Bernstein, Model
-from surefoot.bounds.boxes import check_scale
-from surefoot.bounds.model import margin, require_model
 from surefoot.evidence.counts import Counts
 from surefoot.model.policy import greedy
-from surefoot.model.problem import Problem
+from surefoot.rivals.optimist import Optimism, Optimist
 
 EVENTS = 3  # counts, KL, Bernstein for V*: each has delta/3
 
@@ -70,8 +64,8 @@ def bpi_ucbvi_menard(model: Model, thresholds: Bernstein) -> MenardValues:
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class BPIUCBVIMenard(WithoutFloor, AgentByName):
+@dataclass(frozen=True, eq=False, repr=False)
+class BPIUCBVIMenard(Optimist, AgentByName):
     """Optimism without a floor, as Menard et al. 2021 have it: always the optimistic policy, never
     stopping.
 
@@ -86,42 +80,8 @@ class BPIUCBVIMenard(WithoutFloor, AgentByName):
     name = "BPI-UCBVI (Menard 2021)"
     own_bounds = True
 
-    problem: Problem
-    _: KW_ONLY
-    delta: float = 0.05
-    scale: float = 1.0
-    pooled: bool = False
-    replan: float | None = None
-
-    def __post_init__(self) -> None:
-        require_known(check_problem(self.problem, self.pooled, self.replan), self.name)
-        require_model(self.problem, self.name)
-        freeze(self, delta=require_delta(self.delta))
-        check_scale(self, self.scale)
-
-    @property
-    def promise(self) -> Promise:
-        """What is promised, beside every number that this agent produces."""
-        return NO_FLOOR if self.scale == 1.0 else Promise("not certified", scale=self.scale)
-
-    def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+    def optimism(self, counts: Counts, start: Floats) -> Optimism:
         """Return the optimistic policy. No lower value of it is proved."""
-        self.check_counts(counts)
-        found = bpi_ucbvi_menard(
-            Model(self.problem, counts, self.delta / EVENTS), Bernstein(self.scale)
-        )
-        start, H = self.problem.start, self.problem.H
-        assert start is not None
-        slack = H * margin(H, abs(float(start.sum()) - 1.0))
-        upper = min(float(start @ found.V_up[0]) + slack, float(H))
-        safety: Safety = "no floor" if self.scale == 1.0 else "NOT CERTIFIED"
-        return self.with_user_units(
-            Plan(found.policy, "optimistic", 0, 1.0, 0.0, upper, [0.0], safety)
-        )
-
-    def __repr__(self) -> str:
-        settings = (
-            f"delta={self.delta:g}, scale={self.scale:g}, pooled={self.pooled}, "
-            f"replan={self.replan_share:g}"
-        )
-        return f"BPIUCBVIMenard({self.problem}, {settings})"
+        model = Model(self.problem, counts, self.delta / EVENTS)
+        found = bpi_ucbvi_menard(model, Bernstein(self.scale))
+        return Optimism(found.policy, 0.0, float(start @ found.V_up[0]))

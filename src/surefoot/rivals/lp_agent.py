@@ -4,6 +4,7 @@ in common.
 
 import math
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
@@ -216,6 +217,12 @@ class LPAgent(AgentByName):
             freeze(self, bounds=replace(self.bounds, scale=self.scale))
 
     @property
+    def start(self) -> Floats:
+        """The probabilities of first states, which the method must know."""
+        assert self.problem.start is not None
+        return self.problem.start
+
+    @property
     def c(self) -> Floats:
         """Costs (H, S, A): 1 - r for a floor."""
         return 1.0 - self.problem.r_rescaled if self.cost is None else self.cost
@@ -246,10 +253,8 @@ class LPAgent(AgentByName):
     @cached_property
     def _rounding(self) -> float:
         """The slack for rounding where costs are at most 1."""
-        assert self.problem.start is not None
         row_sum_error = max(
-            float(np.abs(rows.sum(axis=-1) - 1.0).max())
-            for rows in (self.baseline, self.problem.start)
+            float(np.abs(rows.sum(axis=-1) - 1.0).max()) for rows in (self.baseline, self.start)
         )
         return self.problem.H * margin(self.problem.H, row_sum_error)
 
@@ -283,11 +288,18 @@ class LPAgent(AgentByName):
         """The user asserts what the baseline is worth, or costs, and that there is slack."""
         return "none needed" if self.C >= self.problem.H else "asserted by the user"
 
-    def model(self, counts: Counts) -> Model:
-        """Return the estimates and visits of these counts."""
+    @abstractmethod
+    def find(self, model: Model, basis: Ints | None) -> LPResult:
+        """Return the policy that is played next, and why its cost is within the budget. A linear
+        program may begin at this basis.
+        """
+
+    def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+        """The policy of the next episode."""
         self.check_counts(counts)
         require_no_alarm(counts)
-        return Model(self.problem, counts, self.delta)
+        found = self.find(Model(self.problem, counts, self.delta), counts.basis)
+        return self.make_plan(found._replace(claimed=counts.claimed))
 
     def make_plan(self, found: LPResult) -> Plan:
         """Return the plan that follows from what was found, and what its safety rests on."""

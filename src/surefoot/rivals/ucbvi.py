@@ -4,33 +4,20 @@ its own policy.
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 
-from surefoot.agents.base import WithoutFloor, check_problem, require_known
-from surefoot.agents.plan import Plan, Safety
-from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import freeze, require_delta, require_integer
+from surefoot.base.validation import freeze, require_integer
 from surefoot.bounds import Model
-from surefoot.bounds.boxes import check_scale
-from surefoot.bounds.model import margin, require_model
 from surefoot.errors import InvalidSetting
 from surefoot.evidence.counts import Counts
 from surefoot.model.policy import greedy
-from surefoot.model.problem import Problem
+from surefoot.rivals.optimist import Optimism, Optimist
 
 
-class Optimism(NamedTuple):
-    """The optimistic policy, and bounds of its value and of every policy's."""
-
-    policy: Floats
-    lower: float
-    upper: float
-
-
-def ucbvi(model: Model, log: float) -> Optimism:
+def ucbvi(model: Model, start: Floats, log: float) -> Optimism:
     """pi = argmax_a Q_up with Q_up = min(H, r + 7 H L/sqrt(n) + P_hat V_up), n >= 1; and, read at
     that action, Q_low = max(0, r - 7 H L/sqrt(n) + P_hat V_low): pessimism with the same bonus
     (Garcelon et al. 2020).
@@ -50,14 +37,12 @@ def ucbvi(model: Model, log: float) -> Optimism:
         Q_low = np.where(n >= 1, Q_low, 0.0)
         a = Q_up[h].argmax(axis=1)
         V_up, V_low = Q_up[h][np.arange(S), a], Q_low[np.arange(S), a]
-    start = problem.start
-    assert start is not None
     return Optimism(greedy(Q_up), float(start @ V_low), float(start @ V_up))
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class UCBVI(WithoutFloor):
+@dataclass(frozen=True, eq=False, repr=False)
+class UCBVI(Optimist):
     """Optimism without a floor, as in Azar et al. 2017: what conservative UCBVI has inside. It
     promises nothing.
 
@@ -69,25 +54,13 @@ class UCBVI(WithoutFloor):
 
     name = "UCBVI"
 
-    problem: Problem
     _: KW_ONLY
     episodes: int
-    delta: float = 0.05
-    scale: float = 1.0
-    pooled: bool = False
-    replan: float | None = None
 
     def __post_init__(self) -> None:
-        problem = check_problem(self.problem, self.pooled, self.replan)
-        require_known(problem, self.name)
-        require_model(problem, self.name)
-        freeze(
-            self,
-            episodes=require_integer("episodes", self.episodes, 1, InvalidSetting),
-            delta=require_delta(self.delta),
-        )
-        check_scale(self, self.scale)
-        S, log = problem.S, self.log
+        super().__post_init__()
+        freeze(self, episodes=require_integer("episodes", self.episodes, 1, InvalidSetting))
+        S, log = self.problem.S, self.log
         if 98.0 * log**2 < S * math.log(2.0) + log:
             raise InvalidSetting(
                 f"With S = {S} states the bonus of UCBVI is below what its proof needs."
@@ -105,29 +78,6 @@ class UCBVI(WithoutFloor):
         """The number inside the logarithm."""
         return self.episodes
 
-    @property
-    def promise(self) -> Promise:
-        """What is promised, beside every number that this agent produces."""
-        return NO_FLOOR if self.scale == 1.0 else Promise("not certified", scale=self.scale)
-
-    def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+    def optimism(self, counts: Counts, start: Floats) -> Optimism:
         """Return the optimistic policy, with its lower value."""
-        self.check_counts(counts)
-        found = ucbvi(Model(self.problem, counts, self.delta), self.scale * self.log)
-        assert self.problem.start is not None
-        slack = self.problem.H * margin(self.problem.H, abs(float(self.problem.start.sum()) - 1.0))
-        safety: Safety = "no floor" if self.scale == 1.0 else "NOT CERTIFIED"
-        lower, upper = (
-            max(found.lower - slack, 0.0),
-            min(found.upper + slack, float(self.problem.H)),
-        )
-        return self.with_user_units(
-            Plan(found.policy, "optimistic", 0, 1.0, lower, upper, [lower], safety)
-        )
-
-    def __repr__(self) -> str:
-        settings = (
-            f"episodes={self.episodes}, delta={self.delta:g}, scale={self.scale:g}, "
-            f"pooled={self.pooled}"
-        )
-        return f"UCBVI({self.problem}, {settings}, replan={self.replan_share:g})"
+        return ucbvi(Model(self.problem, counts, self.delta), start, self.scale * self.log)
