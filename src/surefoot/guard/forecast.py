@@ -8,47 +8,22 @@ proves nothing.
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from surefoot import kernels
-from surefoot.agents.floors import Floor
-from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import EPISODE, FINE, NODES, PLACES
 from surefoot.guard.comparison import compared_value, is_ratio, ladder, zero_of
 from surefoot.guard.evidence import log_inverse, lower_value
-from surefoot.guard.ramp import FloorRule, on_grid, share_out, stage_below
+from surefoot.guard.ramp import on_grid, share_out, stage_below
+from surefoot.guard.settings import Settings
 from surefoot.guard.state import OPEN, GuardState, Proved
 
 FARTHEST = 10**9  # episodes
 STEP = 0.02  # of the path
 X = np.array(NODES) / FINE
-
-
-class Settings(Protocol):
-    """What plans and forecasts ask of a guard."""
-
-    @property
-    def low(self) -> float: ...  # noqa: D102
-    @property
-    def high(self) -> float: ...  # noqa: D102
-    @property
-    def floor(self) -> Floor: ...  # noqa: D102
-    @property
-    def delta(self) -> float: ...  # noqa: D102
-    @property
-    def unit(self) -> str: ...  # noqa: D102
-    @property
-    def ladder(self) -> tuple[tuple[float, int], ...]: ...  # noqa: D102
-    @property
-    def rule(self) -> FloorRule: ...  # noqa: D102
-    @property
-    def fingerprint(self) -> str: ...  # noqa: D102
-    def share_of_delta(self, p: int) -> float: ...  # noqa: D102
-    def levels(self, p: int) -> tuple[float, float]: ...  # noqa: D102
-    def promise_after(self, lower: float) -> Promise: ...  # noqa: D102
 
 
 class Expected(NamedTuple):

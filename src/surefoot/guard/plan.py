@@ -1,6 +1,7 @@
 """GuardPlan: how the coin is shared out, and why that is safe. Its texts are made here."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,8 +14,9 @@ from surefoot.base.validation import at_least, at_most
 from surefoot.errors import printable_lines
 from surefoot.guard.comparison import is_ratio
 from surefoot.guard.evidence import Bound
-from surefoot.guard.forecast import Settings, X, episodes_to_stages, expected_of
+from surefoot.guard.forecast import X, episodes_to_stages, expected_of
 from surefoot.guard.ramp import Shares, on_grid
+from surefoot.guard.settings import Settings
 from surefoot.guard.state import GuardState, PolicyRecord
 
 
@@ -64,12 +66,15 @@ class GuardPlan:
         """
         return bool(self.state.alarm)
 
+    def _named(self, values: Iterable[Fraction | float], first: int = 0) -> dict[str, float]:
+        """Return values by the names of policies, from the first one on."""
+        named = zip(self.state.policies[first:], values, strict=False)
+        return {policy.name: float(value) for policy, value in named}
+
     @property
     def share(self) -> dict[str, float]:
         """The probability with which each policy plays an episode."""
-        return {
-            p.name: float(w) for p, w in zip(self.state.policies, self.shares.played, strict=True)
-        }
+        return self._named(self.shares.played)
 
     @property
     def rho(self) -> float:
@@ -79,10 +84,7 @@ class GuardPlan:
     @property
     def certified_share(self) -> dict[str, float]:
         """What is certified for each candidate, before it is rounded down to a stage."""
-        return {
-            p.name: float(w)
-            for p, w in list(zip(self.state.policies, self._certified, strict=True))[1:]
-        }
+        return self._named(self._certified[1:], first=1)
 
     @property
     def _certified(self) -> tuple[Fraction, ...]:
@@ -97,12 +99,11 @@ class GuardPlan:
     @property
     def stage(self) -> dict[str, float]:
         """The largest stage that each candidate has reached; 0: none."""
-        reached = {}
-        for policy, share in zip(self.state.policies[1:], self.shares.played[1:], strict=True):
-            reached[policy.name] = max(
-                (s for s, _ in self.guard.ladder if on_grid(Fraction(s)) <= share), default=0.0
-            )
-        return reached
+        reached = [
+            max((s for s, _ in self.guard.ladder if on_grid(Fraction(s)) <= share), default=0.0)
+            for share in self.shares.played[1:]
+        ]
+        return self._named(reached, first=1)
 
     @property
     def lower(self) -> dict[str, float]:
@@ -111,12 +112,8 @@ class GuardPlan:
         For an absolute floor all are proved within delta. For a relative one it is that of the
         baseline alone, not within delta: see `compared`.
         """
-        told = self.state.policies[: 1 if self.guard.rule.relative else None]
-        return (
-            {}
-            if self.frozen
-            else {p.name: b.lower.value for p, b in zip(told, self.bounds, strict=False)}
-        )
+        told = self.bounds[: 1 if self.guard.rule.relative else None]
+        return {} if self.frozen else self._named(bound.lower.value for bound in told)
 
     @property
     def compared(self) -> dict[str, float]:
@@ -128,21 +125,12 @@ class GuardPlan:
         """
         if self.frozen or not self.guard.rule.relative:
             return {}
-        return {
-            p.name: b.lower.value
-            for p, b in zip(self.state.policies[1:], self.bounds[1:], strict=True)
-        }
+        return self._named((bound.lower.value for bound in self.bounds[1:]), first=1)
 
     @property
     def upper(self) -> dict[str, float]:
         """The value that each policy has at most, not within delta; empty after an alarm."""
-        return (
-            {}
-            if self.frozen
-            else {
-                p.name: b.upper.value for p, b in zip(self.state.policies, self.bounds, strict=True)
-            }
-        )
+        return {} if self.frozen else self._named(bound.upper.value for bound in self.bounds)
 
     @property
     def safety(self) -> Literal["certified", "trusted"]:
@@ -209,12 +197,64 @@ class GuardPlan:
     @property
     def why(self) -> str:
         """One sentence: why what is played is safe, or on what condition."""
-        return _why(self)
+        if self.frozen:
+            return f"Frozen, no promise is made. ALARM: {self.state.alarm}."
+        floor = _floor(self)
+        if self.certified and self.rho == 0.0 and self.guard.rule.relative:
+            return (
+                "Certified, and no data are needed for it: only the baseline is played, and the "
+                "floor is measured from the baseline itself."
+            )
+        if self.certified:
+            return (
+                "Certified: on an event of probability at least "
+                f"{at_least(1 - self.guard.delta)} the coin-averaged value of every episode keeps "
+                f"{floor}."
+            )
+        if self.rho == 0.0:
+            return (
+                f"Trusted, not certified: the returns do not prove {floor} yet; the baseline is "
+                f"proved to be worth {_proved(self, 0)}. It rests on the premise that the baseline "
+                "is above the floor."
+            )
+        return (
+            f"Trusted, not certified: the candidate alone is proved to keep {floor}, but the "
+            "baseline is not, and a stage below 1 plays it, too."
+        )
 
     @property
     def missing(self) -> str:
         """One sentence: what is missing for more."""
-        return _missing(self)
+        if self.frozen:
+            return (
+                "What is missing: a guard that begins anew, with a range or a process that is as "
+                "declared."
+            )
+        open_ = [p for p in range(1, len(self.state.policies)) if self.state.policies[p].active]
+        open_ = [p for p in open_ if self.state.policies[p].name not in self.below]
+        if not open_:
+            return "What is missing: a candidate. Admit one with guard.admit(state, name)."
+        lines = []
+        for p in open_:
+            policy, share = self.state.policies[p], float(self.shares.played[p])
+            if p == self.shares.anchor:
+                lines.append(f"  {policy.name}: nothing, it is certified to be above the floor")
+                continue
+            line = (
+                f"  {policy.name} plays {share:.4g} of the episodes (certified: "
+                f"{float(self.shares.certified[p]):.4g}); for all of them it must be proved to be "
+                f"worth {_goal(self)}, and is proved to be worth {_proved(self, p)}"
+            )
+            needs = [need for _, need in self.guard.ladder if need > policy.heard]
+            lines.append(
+                f"{line}; a stage also needs {needs[0]:,} settled episodes of it" if needs else line
+            )
+        go = self.episodes_to_go
+        if go is not None:
+            lines.append(
+                f"  about {go:,} more episodes until the next stage, if returns go on as they are"
+            )
+        return "\n".join(["What is missing:", *lines])
 
     def explain(self) -> str:
         """Return the whole explanation, paragraph by paragraph."""
@@ -243,12 +283,12 @@ def _proved(plan: GuardPlan, p: int) -> str:
     return f"at least the baseline's value {more}"
 
 
-def _others(plan: GuardPlan, p: int) -> list[str]:
-    """Return the bounds of policy p that are not proved within delta."""
+def _other(plan: GuardPlan, p: int) -> str:
+    """Return the bound of policy p that is not proved within delta."""
     bound, name = plan.bounds[p], plan.state.policies[p].name
     if p == 0 and plan.guard.rule.relative:
-        return [f"  {name}: at least {_amount(plan, at_least(bound.lower.value))}"]
-    return [f"  {name}: at most {_amount(plan, at_most(bound.upper.value))}"]
+        return f"  {name}: at least {_amount(plan, at_least(bound.lower.value))}"
+    return f"  {name}: at most {_amount(plan, at_most(bound.upper.value))}"
 
 
 def _floor(plan: GuardPlan) -> str:
@@ -266,65 +306,6 @@ def _goal(plan: GuardPlan) -> str:
     if is_ratio(rule):
         return f"{at_most(float(rule.keep))} of the baseline's value"
     return f"the baseline's value less {_amount(plan, at_least(float(rule.amount)))}"
-
-
-def _why(plan: GuardPlan) -> str:
-    if plan.frozen:
-        return f"Frozen, no promise is made. ALARM: {plan.state.alarm}."
-    floor = _floor(plan)
-    if plan.certified and plan.rho == 0.0 and plan.guard.rule.relative:
-        return (
-            "Certified, and no data are needed for it: only the baseline is played, and the floor "
-            "is measured from the baseline itself."
-        )
-    if plan.certified:
-        return (
-            f"Certified: on an event of probability at least {at_least(1 - plan.guard.delta)} the "
-            f"coin-averaged value of every episode keeps {floor}."
-        )
-    if plan.rho == 0.0:
-        return (
-            f"Trusted, not certified: the returns do not prove {floor} yet; the baseline is proved "
-            f"to be worth {_proved(plan, 0)}. It rests on the premise that the baseline is above "
-            "the floor."
-        )
-    return (
-        f"Trusted, not certified: the candidate alone is proved to keep {floor}, but the baseline "
-        "is not, and a stage below 1 plays it, too."
-    )
-
-
-def _missing(plan: GuardPlan) -> str:
-    if plan.frozen:
-        return (
-            "What is missing: a guard that begins anew, with a range or a process that is as "
-            "declared."
-        )
-    open_ = [p for p in range(1, len(plan.state.policies)) if plan.state.policies[p].active]
-    open_ = [p for p in open_ if plan.state.policies[p].name not in plan.below]
-    if not open_:
-        return "What is missing: a candidate. Admit one with guard.admit(state, name)."
-    lines = []
-    for p in open_:
-        policy, share = plan.state.policies[p], float(plan.shares.played[p])
-        if p == plan.shares.anchor:
-            lines.append(f"  {policy.name}: nothing, it is certified to be above the floor")
-            continue
-        line = (
-            f"  {policy.name} plays {share:.4g} of the episodes (certified: "
-            f"{float(plan.shares.certified[p]):.4g}); for all of them it must be proved to be "
-            f"worth {_goal(plan)}, and is proved to be worth {_proved(plan, p)}"
-        )
-        needs = [need for _, need in plan.guard.ladder if need > policy.heard]
-        lines.append(
-            f"{line}; a stage also needs {needs[0]:,} settled episodes of it" if needs else line
-        )
-    go = plan.episodes_to_go
-    if go is not None:
-        lines.append(
-            f"  about {go:,} more episodes until the next stage, if returns go on as they are"
-        )
-    return "\n".join(["What is missing:", *lines])
 
 
 def _verdict(plan: GuardPlan) -> str:
@@ -366,7 +347,7 @@ def _evidence(plan: GuardPlan) -> str:
         "Not within delta, and used only to withdraw candidates (each is wrong with probability "
         f"{level:g} at most):"
     )
-    return "\n".join([*lines, *(line for p in range(len(policies)) for line in _others(plan, p))])
+    return "\n".join([*lines, *(_other(plan, p) for p in range(len(policies)))])
 
 
 def _seen(plan: GuardPlan) -> str:
