@@ -30,11 +30,11 @@ import numpy as np
 
 from surefoot import kernels
 from surefoot.base.arrays import Floats
-from surefoot.base.nodes import EPISODE, NODES, PLACES
+from surefoot.base.nodes import NODES, PLACES
 from surefoot.base.validation import read_only
-from surefoot.guard.evidence import Bound, rounded, weights_of
+from surefoot.guard.evidence import Bound, counted, rounded
 from surefoot.guard.ramp import FloorRule
-from surefoot.guard.state import OPEN, GuardState, Proved
+from surefoot.guard.state import GuardState, Proved
 
 RUNGS = 16  # K: with more of them little is gained
 UNSTAKED = (1 / 2, 1 / 8)  # of the capital against the baseline, and against the candidate
@@ -78,12 +78,11 @@ def compare(
     b, c = (state.policies[i] for i in (0, p))
     if not c.active:
         return Bound(compared_value(c.lower, rule, low, high), c.lower)
-    columns = state.tickets.columns if b.unheard + c.unheard else None
-    none = np.zeros(0, dtype=np.int64)
-    whose, codes = (none, none) if columns is None else (columns.policy, columns.code)
+    columns = state.columns_if(b.unheard + c.unheard > 0)
+    whose = columns.policy
     known = kernels.Tickets(
         np.where(whose == 0, 0, np.where(whose == p, 1, 2)),
-        codes,
+        columns.code,
         np.array([b.settled, c.settled]),
         *(
             np.array(counts)
@@ -125,16 +124,10 @@ def proves_comparison(
         return True
     if not 0 <= proved.tickets <= state.tickets.n or not math.isfinite(proved.value):
         return False
-    columns = state.tickets.columns
-    counted = []
-    for i, worst in zip((0, p), WORST, strict=True):
-        codes = columns.code[: proved.tickets][columns.policy[: proved.tickets] == i].tolist()
-        weights = weights_of([code for code in codes if code != OPEN])
-        weights[worst] += (codes.count(OPEN) + state.policies[i].missing) * EPISODE
-        counted.append(weights)
-    if state.logged is not None:
-        counted[0] += state.logged.settled
+    whose, codes, *_ = (column[: proved.tickets] for column in state.tickets.columns)
     how = kernels.Comparison(ladder(level), zero, ratio)
-    b, c = counted
+    b, c = (
+        counted(state, i, codes[whose == i], worst) for i, worst in zip((0, p), WORST, strict=True)
+    )
     found = kernels.compared(kernels.portfolio_from(), how, b, c, 0.0, np.zeros(2))
     return found >= proved.value - 1e-9

@@ -34,12 +34,24 @@ def code_of(ret: float, low: float, high: float) -> int:
     return node * STEP + above
 
 
-def weights_of(codes: Sequence[int]) -> Ints:
+def weights_of(codes: Sequence[int] | Ints) -> Ints:
     """Return how returns with these codes are spread over the nodes."""
     weights = np.zeros(PLACES, dtype=np.int64)
     node, above = np.divmod(np.array(codes, dtype=np.int64), STEP)
     np.add.at(weights, node, EPISODE - above)
     np.add.at(weights, node + 1, above)
+    return weights
+
+
+def counted(state: GuardState, p: int, codes: Ints, worst: int) -> Ints:
+    """Return what counts for policy p, by so many of its tickets and by what was logged before: a
+    return that is not known is at the node `worst`.
+    """
+    known = codes[codes != OPEN]
+    weights = weights_of(known)
+    weights[worst] += (len(codes) - len(known) + state.policies[p].missing) * EPISODE
+    if p == 0 and state.logged is not None:
+        weights += state.logged.settled
     return weights
 
 
@@ -98,34 +110,30 @@ def rounded(value: Fraction, towards: float) -> float:
 def proves(state: GuardState, p: int, sign: int, level: float, proved: Proved) -> bool:
     """Do so many tickets of policy p prove this bound? With a hair for rounding errors."""
     policy, columns = state.policies[p], state.tickets.columns
-    logged = state.logged if p == 0 else None
-    before = 0 if logged is None else logged.heard
-    codes = columns.code[columns.policy == p][: max(proved.tickets - before, 0)].tolist()
+    before = 0 if state.logged is None or p else state.logged.heard
     if (
         not 0.0 < proved.value < 1.0
         or not before <= proved.tickets <= policy.heard + policy.unheard
     ):
         return proved == Proved()
-    weights = weights_of([code for code in codes if code != OPEN])
-    weights[0 if sign > 0 else len(NODES) - 1] += (codes.count(OPEN) + policy.missing) * EPISODE
-    weights += 0 if logged is None else logged.settled
+    codes = columns.code[columns.policy == p][: proved.tickets - before]
+    weights = counted(state, p, codes, 0 if sign > 0 else len(NODES) - 1)
     found = kernels.mean_lower(kernels.portfolio_from(), weights, sign, log_inverse(level))
     return found >= proved.value - 1e-9
 
 
 def _best_prefix(state: GuardState, p: int, sign: int, level: float, before: Proved) -> Proved:
     policy = state.policies[p]
-    tickets = state.tickets.columns if policy.unheard else None
-    mine = np.zeros(0, dtype=np.int64) if tickets is None else tickets.policy
+    columns = state.columns_if(policy.unheard > 0)
     known = kernels.Tickets(
-        np.where(mine == p, 0, 1),
-        mine if tickets is None else tickets.code,
+        np.where(columns.policy == p, 0, 1),
+        columns.code,
         policy.settled[None],
         *(np.array([count]) for count in (policy.heard, policy.unheard, policy.missing)),
     )
     weights, size = np.zeros(PLACES, dtype=np.int64), np.array([before.tickets])
-    inverse = log_inverse(level)
+    n, inverse = len(columns.code), log_inverse(level)
     found = kernels.best_prefix(
-        kernels.portfolio_from(), known, len(mine), 0, sign, inverse, before.value, weights, size
+        kernels.portfolio_from(), known, n, 0, sign, inverse, before.value, weights, size
     )
     return Proved(float(found), int(size[0]))

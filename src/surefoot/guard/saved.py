@@ -13,11 +13,11 @@ from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.files import read_arrays, strict_json, write_arrays
 from surefoot.base.nodes import EPISODE, FINE, NODES, OUTSIDE, PLACES
 from surefoot.errors import InvalidFile
+from surefoot.guard.evidence import STEP, weights_of
 from surefoot.guard.state import OPEN, Columns, GuardState, PolicyRecord, Proved, Tickets
 
 KIND = "guard-state"
 ARRAYS = ("policy", "code", "ret", "mark", "logged", "proved", "proved_by", "about_guard")
-STEP = 2 * EPISODE
 MOST = 2**40  # of whatever is counted: sums of weights are below 2^62
 
 
@@ -125,10 +125,7 @@ def _state(
     records = []
     for p, (name, fingerprint, admitted, withdrawn, reason) in enumerate(names):
         mine = policy == p
-        settled = np.zeros(PLACES, dtype=np.int64)
-        np.add.at(settled, node[mine[known]], EPISODE - above[mine[known]])
-        np.add.at(settled, node[mine[known]] + 1, above[mine[known]])
-        heard = int((mine & known).sum())
+        codes = code[mine & known]
         last = len(policy) if withdrawn is None else withdrawn
         _require(
             0 <= admitted <= last <= len(policy), "a policy was withdrawn before it was admitted"
@@ -149,9 +146,9 @@ def _state(
                 admitted,
                 withdrawn,
                 reason,
-                settled,
-                heard,
-                int(mine.sum()) - heard,
+                weights_of(codes),
+                len(codes),
+                int(mine.sum()) - len(codes),
             )
         )
     before = PolicyRecord(

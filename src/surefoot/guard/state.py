@@ -251,6 +251,10 @@ class GuardState:
             and self.tickets.follow(before.tickets)
         )
 
+    def columns_if(self, needed: bool) -> Columns:
+        """Return all tickets as arrays, or those of no ticket where they are not needed."""
+        return self.tickets.columns if needed else Tickets().columns
+
     def next_mark(self, p: int, coin: float) -> int:
         """Return the mark of the next ticket, if it is of policy p and was drawn with this coin."""
         n = self.tickets.n
