@@ -4,11 +4,8 @@ docs/ledger.md).
 `guard_verifier.py` checks it, and shares no code with this file, nor with the rest of the library.
 """
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
-
-import numpy as np
 
 from surefoot.__about__ import __version__
 from surefoot.audit import guard_verifier
@@ -24,7 +21,7 @@ from surefoot.base.files import require_place
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.guard import Guard, GuardPlan, GuardState
 from surefoot.guard.ramp import GRID
-from surefoot.guard.state import OPEN, Columns, PolicyRecord, Tickets
+from surefoot.guard.state import OPEN
 
 # formats: a floor measured from the baseline rests on comparisons, others on bounds
 COMPARED, BOUNDED = 2, 1
@@ -48,7 +45,7 @@ class GuardLedger(PlanFile):
     def __init__(self, path: str | Path, guard: Guard) -> None:
         """Write plans of this guard to a new file."""
         self.guard = guard
-        self._begin(path, Written(BEFORE_THE_FIRST, 0, None, []))
+        self._begin(path, Written())
 
     @classmethod
     def resume(
@@ -76,42 +73,88 @@ class GuardLedger(PlanFile):
             raise InvalidSetting(
                 "This plan was not made by the guard of the ledger. Start a ledger for each guard."
             )
-        if self._last.state is None:
-            begun = _begun(plan.state)
-            self._append(
-                first_record(self.guard, plan.state), self._last._replace(state=begun), "xb"
-            )
+        if not self._last.begun:
+            self._append(first_record(self.guard, plan.state), self._last, "xb")
         record = {
             "kind": "plan",
             "number": self._last.plans,
-            **self._since(plan.state),
+            **self._last.changes(plan.state),
             **_claims(plan),
         }
         if _terms(record) != self._last.terms:
-            self._append(record, Written("", self._last.plans + 1, plan.state, _terms(record)))
+            self._append(record, self._last.after(record))
 
     def close(self, state: GuardState) -> None:
         """Write the last record: what was drawn and settled since the last plan."""
-        if self._closed or self._last.state is None:
+        if self._closed or not self._last.begun:
             self._closed = True
             return
-        self._end(self._since(state))
+        self._end(self._last.changes(state))
 
     def __exit__(self, *_: object) -> None:
         """Leave the file as it is: `close` needs the last state."""
 
-    def _since(self, state: GuardState) -> Entry:
-        assert self._last.state is not None
-        return changes(self._last.state, state)
-
 
 class Written(NamedTuple):
-    """The state of a ledger after its last record."""
+    """What a ledger has told, up to its last record."""
 
-    digest: str
-    plans: int
-    state: GuardState | None  # up to which it tells; None: nothing was written yet
-    terms: list[Any]  # how the last plan shares out the coin; empty: there is none
+    digest: str = BEFORE_THE_FIRST
+    plans: int = 0
+    terms: tuple[Any, ...] = ()  # how the last plan shares out the coin; empty: there is none
+    tickets: int = 0
+    open: frozenset[int] = frozenset()  # of which tickets it told no return
+    policies: int = 1
+    withdrawn: frozenset[int] = frozenset()
+
+    @property
+    def begun(self) -> bool:
+        """Is there a first record?"""
+        return self.digest != BEFORE_THE_FIRST
+
+    def changes(self, state: GuardState) -> Entry:
+        """Return what happened since then, up to this state."""
+        policies, columns = state.policies, state.tickets.columns
+        unsettled = sorted(self.open) + list(range(self.tickets, state.tickets.n))
+        return {
+            "admitted": [
+                [p.name, p.fingerprint or "", p.admitted] for p in policies[self.policies :]
+            ],
+            "withdrawn": [
+                [p, policy.withdrawn]
+                for p, policy in enumerate(policies)
+                if not policy.active and p not in self.withdrawn
+            ],
+            "drawn": columns.policy[self.tickets :].tolist(),
+            "settled": [
+                [i, hexes(float(columns.ret[i]))] for i in unsettled if columns.code[i] != OPEN
+            ],
+            "alarm": state.alarm,
+        }
+
+    def happened(self, record: Entry, state: GuardState) -> bool:
+        """Did all that a record tells happen before this state?"""
+        columns, last = state.tickets.columns, self.tickets + len(record["drawn"])
+        return (
+            last <= state.tickets.n
+            and self.policies + len(record["admitted"]) <= len(state.policies)
+            and record["drawn"] == columns.policy[self.tickets : last].tolist()
+            and record["alarm"] in ("", state.alarm)
+            and all(state.policies[p].withdrawn == at for p, at in record["withdrawn"])
+            and all(hexes(float(columns.ret[i])) == ret for i, ret in record["settled"])
+        )
+
+    def after(self, record: Entry) -> "Written":
+        """Return what is told after one more plan; its digest is not known yet."""
+        tickets = self.tickets + len(record["drawn"])
+        settled = {number for number, _ in record["settled"]}
+        return Written(
+            plans=self.plans + 1,
+            terms=_terms(record),
+            tickets=tickets,
+            open=self.open.union(range(self.tickets, tickets)) - settled,
+            policies=self.policies + len(record["admitted"]),
+            withdrawn=self.withdrawn.union(p for p, _ in record["withdrawn"]),
+        )
 
 
 def first_record(guard: Guard, state: GuardState) -> Entry:
@@ -134,29 +177,6 @@ def first_record(guard: Guard, state: GuardState) -> Entry:
     }
 
 
-def changes(before: GuardState, state: GuardState) -> Entry:
-    """Return what happened between two states of one guard."""
-    then, now = before.tickets.columns, state.tickets.columns
-    open_before = np.ones(state.tickets.n, dtype=np.bool_)
-    open_before[: before.tickets.n] = then.code == OPEN
-    known = len(before.policies)
-    gone = [
-        [p, policy.withdrawn]
-        for p, policy in enumerate(state.policies)
-        if policy.withdrawn is not None and (p >= known or before.policies[p].withdrawn is None)
-    ]
-    return {
-        "admitted": [[p.name, p.fingerprint or "", p.admitted] for p in state.policies[known:]],
-        "withdrawn": gone,
-        "drawn": now.policy[before.tickets.n :].tolist(),
-        "settled": [
-            [int(i), hexes(float(now.ret[i]))]
-            for i in np.flatnonzero(open_before & (now.code != OPEN))
-        ],
-        "alarm": state.alarm,
-    }
-
-
 def _claims(plan: GuardPlan) -> Entry:
     """Return what a plan claims."""
     used = [bound.lower for bound in plan.bounds[1 if plan.guard.rule.relative else 0 :]]
@@ -167,33 +187,22 @@ def _claims(plan: GuardPlan) -> Entry:
     }
 
 
-def _terms(record: Entry) -> list[Any]:
-    return [record["shares"], record["safety"], record["alarm"]]
-
-
-def _begun(state: GuardState) -> GuardState:
-    """Return the state before the first ticket and the first candidate."""
-    logged = state.logged
-    first = (
-        PolicyRecord(state.policies[0].name, state.policies[0].fingerprint, 0)
-        if logged is None
-        else logged
-    )
-    return GuardState(state.guard, (first,), Tickets(), logged)
+def _terms(record: Entry) -> tuple[Any, ...]:
+    return record["shares"], record["safety"], record["alarm"]
 
 
 def _kept(path: Path, guard: Guard, state: GuardState, place: Place | None) -> Written:
-    """Remove what follows this state, and return the ledger's own state after what is kept."""
-    digest, kept, told = BEFORE_THE_FIRST, 0, Told()
+    """Remove what follows this state, and return what is told by what is kept."""
+    last, kept = Written(), 0
     seen, lines = place is None or place.plans == 0, path.read_bytes().splitlines(keepends=True)
     # a crash cut off its first record
     if not lines or (len(lines) == 1 and not lines[0].endswith(b"\n")):
         require_nothing_written(path, place)
         path.unlink()
-        return Written(BEFORE_THE_FIRST, 0, None, [])
+        return last
     for line in lines:
         try:
-            record = guard_verifier.read_record(line, digest)
+            record = guard_verifier.read_record(line, last.digest)
         except (ValueError, KeyError, TypeError):
             break
         if record["kind"] == "guard":
@@ -204,13 +213,13 @@ def _kept(path: Path, guard: Guard, state: GuardState, place: Place | None) -> W
             }
             if mine != record:
                 raise InvalidFile(f"{path} is the ledger of another guard. Choose another file.")
-        elif record["kind"] == "end" or not told.fits(record, state):
+        elif record["kind"] == "end" or not last.happened(record, state):
             break
         else:
-            told.add(record)
-        digest, kept = record["digest"], kept + len(line)
-        seen = seen or place == (told.plans, digest)
-    if digest == BEFORE_THE_FIRST:
+            last = last.after(record)
+        last, kept = last._replace(digest=record["digest"]), kept + len(line)
+        seen = seen or place == (last.plans, last.digest)
+    if not last.begun:
         raise InvalidFile(
             f"{path} is not the ledger of a guard, or a damaged one. Choose another file."
         )
@@ -218,50 +227,4 @@ def _kept(path: Path, guard: Guard, state: GuardState, place: Place | None) -> W
         raise InvalidFile(NOT_OF_THIS_RUN.format(path))
     with path.open("r+b") as stream:
         stream.truncate(kept)
-    return Written(digest, told.plans, told.part_of(state), told.terms)
-
-
-class Told:
-    """What the records of a ledger say, up to some plan."""
-
-    def __init__(self) -> None:
-        """Begin before the first plan."""
-        self.tickets, self.policies, self.plans, self.alarm = 0, 1, 0, ""
-        self.settled: list[int] = []
-        self.withdrawn: dict[int, int] = {}
-        self.terms: list[Any] = []
-
-    def fits(self, record: Entry, state: GuardState) -> bool:
-        """Did all that a record tells happen before this state?"""
-        columns, last = state.tickets.columns, self.tickets + len(record["drawn"])
-        happened = last <= state.tickets.n and self.policies + len(record["admitted"]) <= len(
-            state.policies
-        )
-        happened = happened and record["drawn"] == columns.policy[self.tickets : last].tolist()
-        happened = happened and record["alarm"] in ("", state.alarm)
-        happened = happened and all(
-            state.policies[p].withdrawn == at for p, at in record["withdrawn"]
-        )
-        return happened and all(hexes(float(columns.ret[i])) == ret for i, ret in record["settled"])
-
-    def add(self, record: Entry) -> None:
-        """Take in one more plan."""
-        self.tickets += len(record["drawn"])
-        self.policies += len(record["admitted"])
-        self.plans += 1
-        self.settled += [number for number, _ in record["settled"]]
-        self.withdrawn |= {p: at for p, at in record["withdrawn"]}
-        self.alarm, self.terms = record["alarm"], _terms(record)
-
-    def part_of(self, now: GuardState) -> GuardState:
-        """Return the part of a later state that was told."""
-        all_, n = now.tickets.columns, self.tickets
-        known = np.zeros(n, dtype=np.bool_)
-        known[self.settled] = True
-        code, ret = np.where(known, all_.code[:n], OPEN), np.where(known, all_.ret[:n], np.nan)
-        columns = Columns(all_.policy[:n], code, ret, all_.mark[:n])
-        policies = tuple(
-            replace(each, withdrawn=self.withdrawn.get(p))
-            for p, each in enumerate(now.policies[: self.policies])
-        )
-        return replace(now, policies=policies, tickets=Tickets.of(columns), alarm=self.alarm)
+    return last
