@@ -35,7 +35,7 @@ from surefoot.evidence.counts import Counts
 from surefoot.model.count_lists import Entries
 from surefoot.model.listed import allowed
 from surefoot.model.steps import added_steps
-from surefoot.model.transitions import more_than, none_yet, same_counts
+from surefoot.model.transitions import more_than, same_counts
 
 NUMBER = 24  # bytes of a float in a record, at most
 ROWS = 1e-12  # how far the sum of a policy's row may be from 1
@@ -156,9 +156,9 @@ class Ledger(PlanFile):
             grounds = grounds._replace(counts=without)
         before, counts = self._last.counts, grounds.counts
         if before is None:
+            before = Counts.zeros(self.agent.problem, self.agent.pooled)
             head = first_record(self.agent, counts, format_of(self.agent.problem))
-            self._append(head, self._last._replace(counts=_none_of(counts)), "xb")
-            before = _none_of(counts)
+            self._append(head, self._last._replace(counts=before), "xb")
         fewer = (more_than(counts.transitions, before.transitions).n < 0).any()
         if fewer or any((now < then).any() for then, now in _counted(before, counts)):
             raise InvalidSetting(
@@ -291,24 +291,6 @@ def require_floor_agent(agent: object) -> SpliceAgent:
     return agent
 
 
-def _none_of(counts: Counts) -> Counts:
-    """Return counts of the same shape with nothing counted."""
-    none = counts.copy()
-    none.transitions = none_yet(none.shape)
-    none.episodes = 0
-    for array in (
-        none.played,
-        none.x_sa,
-        none.z_sa,
-        none.n_start,
-        none.baseline_returns,
-        none.return_weights,
-    ):
-        if array is not None:
-            array[...] = 0
-    return none
-
-
 def _same(before: Counts, now: Counts) -> bool:
     """Return whether nothing was counted in between."""
     return same_counts(before.transitions, now.transitions) and all(
@@ -380,16 +362,13 @@ def _is_cut_off(path: Path, end: int) -> bool:
 def _after(record: Entry, last: Last, agent: SpliceAgent) -> Last:
     """Return the state of a ledger after one more record."""
     if last.counts is None:
-        mine = first_record(
-            agent, Counts.zeros(agent.problem, agent.pooled), format_of(agent.problem)
-        )
+        none = Counts.zeros(agent.problem, agent.pooled)
+        mine = first_record(agent, none, format_of(agent.problem))
         if {**record, **{key: mine[key] for key in NOT_OF_THE_AGENT}} != mine:
             raise InvalidFile(
                 "The ledger belongs to another agent, problem, floor or delta. Start another one."
             )
-        counts = Counts.zeros(agent.problem, agent.pooled)
-        counts.logged = bool(record["logged"])
-        return last._replace(counts=counts)
+        return last._replace(counts=none)
     counts = last.counts.copy()
     rows, S, A = counts.shape
     visits = np.array(record["visits"], dtype=np.int64).reshape(-1, 4).T
