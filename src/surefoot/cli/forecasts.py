@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 import typer
 
 from surefoot.cli.console import echo, echo_json
-from surefoot.cli.options import Declarations, Json, LogOptions, Sizes, grouped, refuse
+from surefoot.cli.options import Declarations, Delta, Json, LogOptions, Sizes, grouped, refuse
 from surefoot.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ def forecast(
             "return."
         ),
     ] = None,
-    delta: Annotated[
-        float, typer.Option(help="The largest probability that the promise fails.")
-    ] = 0.05,
+    delta: Delta = 0.05,
     pooled: Annotated[
         bool, typer.Option(help="Pool counts over steps (where all steps are alike).")
     ] = False,

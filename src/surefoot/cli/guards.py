@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from surefoot.cli.console import BAD_DATA, echo, echo_json
-from surefoot.cli.options import Delimiter, Group, Json, grouped
+from surefoot.cli.options import Delimiter, Delta, Group, Json, grouped
 from surefoot.errors import InvalidLog, InvalidSetting
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ class GuardOptions(Group):
         float | None,
         typer.Option(help="A relative floor: the amount below the baseline that may be lost."),
     ] = None
-    delta: Annotated[
-        float, typer.Option(help="The largest probability that the promise fails.")
-    ] = 0.05
+    delta: Delta = 0.05
     stages: Annotated[
         str, typer.Option(help="Shares of the episodes, separated by commas, or none.")
     ] = STAGES

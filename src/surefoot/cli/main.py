@@ -27,7 +27,7 @@ from surefoot.cli.console import (
 from surefoot.cli.forecasts import forecast
 from surefoot.cli.guards import guard
 from surefoot.cli.logs import baseline, logs, show
-from surefoot.cli.options import Json, Sizes
+from surefoot.cli.options import Delta, Json, Sizes
 from surefoot.cli.studies import report, results, run, studies
 from surefoot.errors import InvalidSetting, PremiseContradicted, SurefootError
 
@@ -171,9 +171,7 @@ def try_(
         float | None,
         typer.Option(help="The floor, in the units of the world. Default: the world's own."),
     ] = None,
-    delta: Annotated[
-        float, typer.Option(help="The largest probability that the promise fails.")
-    ] = 0.05,
+    delta: Delta = 0.05,
     bounds: Annotated[
         str,
         typer.Option(

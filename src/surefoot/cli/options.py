@@ -23,6 +23,7 @@ Delimiter = Annotated[
         help="What separates the fields of a CSV: , ; | or tab. Default: a comma; for .tsv a tab."
     ),
 ]
+Delta = Annotated[float, typer.Option(help="The largest probability that the promise fails.")]
 Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 Sizes = Annotated[
     list[str] | None, typer.Option("--set", help="A size of the world, such as S=8; repeatable.")
