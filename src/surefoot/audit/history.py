@@ -11,10 +11,14 @@ from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
 from surefoot.base.validation import FrozenRecord, freeze
 
 MOST = 1024  # groups; where they are used up, neighbours are put together
-# The columns of what is kept of each group.
-EPISODES, BY_BASELINE, CERTIFIED, BY_SOURCE = 0, 1, 2, 3
+# The columns of what is kept of each group, by the names that users see: whole numbers, after which
+# come episodes per exit, and real ones.
+WHOLE_NAMES = ("episodes", "baseline_episodes", "certified")
+REAL_NAMES = ("mean", "squares", "low", "high", "baseline_mean", "baseline_squares", "lower")
+EPISODES, BY_BASELINE, CERTIFIED = range(3)
 MEAN, SQUARES, LOW, HIGH, BASELINE_MEAN, BASELINE_SQUARES, LOWER = range(7)
-WHOLE, REAL = BY_SOURCE + len(SOURCES), 7
+BY_SOURCE = len(WHOLE_NAMES)
+WHOLE, REAL = BY_SOURCE + len(SOURCES), len(REAL_NAMES)
 SAVED = ("history_at", "history_whole", "history_real")
 
 
@@ -41,21 +45,14 @@ class History(FrozenRecord):
 
     def __init__(self, first: int, width: int, whole: Ints, real: Floats) -> None:
         """Make a record of the groups that were kept."""
-        none = whole[:, BY_BASELINE] == 0
+        numbers = real.copy()
+        numbers[whole[:, BY_BASELINE] == 0, BASELINE_MEAN] = np.nan
         freeze(
             self,
             episode=first + width * np.arange(len(whole)),
-            episodes=whole[:, EPISODES].copy(),
-            mean=real[:, MEAN].copy(),
-            squares=real[:, SQUARES].copy(),
-            low=real[:, LOW].copy(),
-            high=real[:, HIGH].copy(),
-            baseline_episodes=whole[:, BY_BASELINE].copy(),
-            baseline_mean=np.where(none, np.nan, real[:, BASELINE_MEAN]),
-            baseline_squares=real[:, BASELINE_SQUARES].copy(),
-            lower=real[:, LOWER].copy(),
-            certified=whole[:, CERTIFIED].copy(),
             sources=whole[:, BY_SOURCE:].copy(),
+            **dict(zip(WHOLE_NAMES, whole.T.copy(), strict=False)),
+            **dict(zip(REAL_NAMES, numbers.T.copy(), strict=True)),
         )
 
     def __len__(self) -> int:
