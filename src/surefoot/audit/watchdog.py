@@ -30,7 +30,7 @@ from surefoot.agents.returns import returns_range
 from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.ranges import DeclaredRange
-from surefoot.base.validation import SMALLEST_DELTA, freeze, require_number
+from surefoot.base.validation import freeze, require_delta
 from surefoot.errors import InvalidEpisode, InvalidFile, InvalidSetting
 from surefoot.guard import Guard
 from surefoot.model.policy import uniform
@@ -72,14 +72,8 @@ class Watchdog:
     alpha: float = 0.01
 
     def __post_init__(self) -> None:
-        meaning = (
-            "a number strictly between 0 and 1, such as 0.01: the largest probability of a "
-            "false alarm in the whole run"
-        )
-        alpha = require_number("alpha", self.alpha, meaning)
-        if not SMALLEST_DELTA <= alpha < 1.0:
-            raise InvalidSetting(f"alpha is {alpha:g}, expected {meaning}.")
-        freeze(self, alpha=alpha)
+        meaning = "such as 0.01: the largest probability of a false alarm in the whole run"
+        freeze(self, alpha=require_delta(self.alpha, "alpha", meaning))
 
     def on(self, agent: Agent, path: str | Path | None = None) -> "Watch":
         """Start to watch this agent, or continue from the file that `Watch.save` wrote."""
@@ -88,7 +82,10 @@ class Watchdog:
         possible = returns_range(problem, uniform(problem.H, problem.S, problem.A))
         low, width = possible.lowest, max(possible.span + possible.rounding, LEAST_SPAN * problem.H)
         watch = Watch(Bet.on(self.alpha, watched.level, low, width), problem.units)
-        return watch if path is None else watch.restored(path, *_read(path))
+        if path is None:
+            return watch
+        _, arrays = read_arrays(path, {"watch": ("watch_about", "watch_state")})
+        return watch.restored(path, arrays["watch_about"], arrays["watch_state"])
 
     def on_guard(self, guard: Guard) -> "Watch":
         """Start to watch the episodes of a guard."""
@@ -378,11 +375,6 @@ def begin_watch(watchdog: "Watchdog | Watch | None", agent: Agent) -> Watch | No
             "The watch belongs to another agent: its floor or problem differ. Give sf.Watchdog()."
         )
     return watchdog
-
-
-def _read(path: str | Path) -> tuple[AnyArray, AnyArray]:
-    _, arrays = read_arrays(path, {"watch": ("watch_about", "watch_state")})
-    return arrays["watch_about"], arrays["watch_state"]
 
 
 def _log_sum(logs: list[float]) -> float:

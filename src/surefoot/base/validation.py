@@ -246,13 +246,17 @@ def require_bool(name: str, value: object) -> bool:
     return bool(value)
 
 
-def require_delta(delta: object) -> float:
-    """Return delta, a number with 0 < delta < 1."""
-    meaning = "a number strictly between 0 and 1, such as 0.05: how likely the promise may fail"
-    value = require_number("delta", delta, meaning)
-    if not SMALLEST_DELTA <= value < 1.0:
-        raise InvalidSetting(f"delta is {value:g}, expected {meaning}.")
-    return value
+def require_delta(
+    value: object,
+    name: str = "delta",
+    meaning: str = "such as 0.05: how likely the promise may fail",
+) -> float:
+    """Return delta, or another probability of an error, a number with 0 < delta < 1."""
+    expected = f"a number strictly between 0 and 1, {meaning}"
+    delta = require_number(name, value, expected)
+    if not SMALLEST_DELTA <= delta < 1.0:
+        raise InvalidSetting(f"{name} is {delta:g}, expected {expected}.")
+    return delta
 
 
 def require_rewards(name: str, rewards: Floats, ndim: int) -> None:
