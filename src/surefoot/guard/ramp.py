@@ -73,14 +73,13 @@ def share_out(
     largest L. Otherwise the anchor is the baseline. The others have equal shares r: the largest
     with r sum_i (L_anchor - L_i) <= L_anchor - level, and no more than the anchor has.
     """
-    open_ = [i for i, L in enumerate(lower, 1) if L is not None]
     bound = {i: L for i, L in enumerate(lower, 1) if L is not None}
-    above = [i for i in open_ if bound[i] >= level and stage(i, Fraction(1)) == 1]
+    above = [i for i in bound if bound[i] >= level and stage(i, Fraction(1)) == 1]
     anchor = max(above, key=lambda i: (bound[i], -i), default=0)
     most = bound[anchor] if anchor else base
-    others = [i for i in open_ if i != anchor]
+    others = [i for i in bound if i != anchor]
     prices = sum((max(most - bound[i], Fraction(0)) for i in others), Fraction(0))
-    room, cap = most - level, Fraction(1, max(len(open_), 1))
+    room, cap = most - level, Fraction(1, max(len(bound), 1))
     share = Fraction(0)
     if room >= 0:
         share = cap if prices * cap <= room else room / prices
