@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from surefoot.agents.base import Agent
+from surefoot.agents.base import Agent, adapted, plan_next
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import UNCLAIMED, Plan, Safety, premise_status
@@ -183,6 +183,8 @@ class BudgetAgent(FloorAgent):
     _: KW_ONLY
     returns: Returns | None = None  # as the literature has it
     baseline_value: float | None = None
+    # the agent inside; the field's name is part of an account's fingerprint
+    learner: Agent | None = None
 
     def __post_init__(self) -> None:
         if self.baseline_value is not None and isinstance(self.problem, Problem):
@@ -208,6 +210,15 @@ class BudgetAgent(FloorAgent):
                 "then episodes on the baseline break it. Lower the floor, or find a better "
                 "baseline."
             )
+
+    @property
+    def most_episodes(self) -> int | None:
+        """The number of episodes that the proof of the agent inside covers."""
+        return None if self.learner is None else adapted(self.learner).most_episodes
+
+    def plan_inside(self, inner: Agent, counts: Counts, rng: np.random.Generator | None) -> Plan:
+        """Return the plan of the agent inside."""
+        return plan_next(inner, counts.copy(), np.random.default_rng(0) if rng is None else rng)
 
     def _check_inner(self, inner: Agent) -> None:
         """Refuse an agent inside that is for another problem, or counts in another way."""

@@ -2,12 +2,12 @@
 budget.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from surefoot.agents.base import Agent, adapted, plan_next
+from surefoot.agents.base import Agent
 from surefoot.agents.splice_agent import SpliceAgent
 from surefoot.base.arrays import Floats
 from surefoot.bounds import KL
@@ -37,10 +37,6 @@ class BudgetExploration(BudgetAgent):
 
     name = "Budget-Exploration"
 
-    _: KW_ONLY
-    # the agent inside; the field's name is part of an account's fingerprint
-    learner: Agent | None = None
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.learner is None:
@@ -60,11 +56,6 @@ class BudgetExploration(BudgetAgent):
                 f"{self.learner.name} tosses a coin for whole episodes, which is no Markov policy."
             )
 
-    @property
-    def most_episodes(self) -> int | None:
-        """The number of episodes that the proof of the agent inside covers."""
-        return None if self.learner is None else adapted(self.learner).most_episodes
-
     def propose(self, counts: Counts, rng: np.random.Generator | None) -> Proposal:
         """Bound the explorer's policy by `bounds`."""
         return self.propose_by_bounds(counts, self._explorer_policy(counts, rng))
@@ -75,9 +66,7 @@ class BudgetExploration(BudgetAgent):
         """
         if self.learner is None:
             return self.explored(counts, rng)
-        inside = plan_next(
-            self.learner, counts.copy(), np.random.default_rng(0) if rng is None else rng
-        )
+        inside = self.plan_inside(self.learner, counts, rng)
         if isinstance(inside.policy, EpisodicMixture):
             raise InvalidSetting(
                 "The agent inside tosses a coin for whole episodes: that is no policy that can be "

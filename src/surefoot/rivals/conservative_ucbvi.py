@@ -7,7 +7,6 @@ from typing import Self, final
 
 import numpy as np
 
-from surefoot.agents.base import plan_next
 from surefoot.agents.bpi_ucbvi import BPIUCBVI
 from surefoot.agents.promise import Promise
 from surefoot.agents.settings import AgentSettings
@@ -43,7 +42,6 @@ class ConservativeUCBVI(BudgetAgent):
 
     _: KW_ONLY
     episodes: int | None = None
-    # the agent inside; the field's name is part of an account's fingerprint
     learner: UCBVI | BPIUCBVI | None = None
 
     def __post_init__(self) -> None:
@@ -90,11 +88,6 @@ class ConservativeUCBVI(BudgetAgent):
         return cls(problem, **given)
 
     @property
-    def most_episodes(self) -> int | None:
-        """The number of episodes that the proof of the agent inside covers."""
-        return None if self.learner is None else self.learner.most_episodes
-
-    @property
     def promise(self) -> Promise:
         """What is promised, beside every number that this agent produces."""
         inner = None if self.learner is None else self.learner.promise
@@ -106,9 +99,7 @@ class ConservativeUCBVI(BudgetAgent):
         """Take the lower value from the plan of the agent inside, or from `bounds`."""
         if self.learner is None:
             return self.propose_by_bounds(counts, self.explored(counts, rng))
-        own = plan_next(
-            self.learner, counts.copy(), np.random.default_rng(0) if rng is None else rng
-        )
+        own = self.plan_inside(self.learner, counts, rng)
         assert self.baseline_value is not None
         return Proposal(
             policy=own.policy,
