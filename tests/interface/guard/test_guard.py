@@ -60,9 +60,7 @@ def test_stages_and_what_they_need():
     state = guard.admit(guard.begin(logged=[1.0] * 500, run="r"), "c")
     assert guard.plan(state).stage["c"] == 0.01
     assert "needs 3 settled episodes" in guard.plan(state).missing
-    for _ in range(3):
-        state, ticket = guard.dispatch(state, 1)
-        state = guard.settle(state, ticket, 1.0)
+    state = guard.replay([("c", 1.0)] * 3, state=state)
     assert guard.plan(state).stage["c"] == 0.1
     low = sf.Guard(floor=0.999, **RANGE, stages=(0.5, 1.0))
     plan = low.plan(low.admit(low.begin(logged=[1.0] * 20_000), "c"))
@@ -78,8 +76,7 @@ def test_a_stage_below_one_over_an_unproved_baseline_is_trusted():
     for k in range(101):
         plan = guard.plan(state)
         assert plan.certified == (plan.rho == 1.0)
-        state, ticket = guard.dispatch(state, 1)
-        state = guard.settle(state, ticket, 1.0)
+        state = guard.replay([("c", 1.0)], state=state)
         if k == 50:
             assert plan.stage["c"] == 0.1 and "plays it, too" in plan.why
     assert guard.plan(state).rho == 1.0
@@ -128,9 +125,7 @@ def test_at_once_candidates_have_equal_shares_and_their_own_delta():
 def test_episodes_to_go_are_about_right():
     guard = sf.Guard(floor=0.6, **RANGE, stages=())
     state = guard.admit(guard.begin(logged=[1.0, 1.0, 1.0, 0.0] * 500, run="r"), "c")
-    for k in range(40):
-        state, ticket = guard.dispatch(state, 1)
-        state = guard.settle(state, ticket, float(k % 5 != 0))
+    state = guard.replay([("c", float(k % 5 != 0)) for k in range(40)], state=state)
     plan = guard.plan(state)
     assert 20 < plan.episodes_to_go < 5000
     assert f"about {plan.episodes_to_go:,} more episodes" in plan.missing
@@ -142,10 +137,8 @@ def test_episodes_to_go_count_open_tickets(floor):
     """Without them the next stage would be reached at once, which a plan made from them denies."""
     guard = sf.Guard(floor=floor, **RANGE)
     state = guard.admit(guard.begin(logged=[1.0, 1.0, 1.0, 0.0] * 500, run="r"), "c")
-    tickets = []
-    for _ in range(120):
-        state, ticket = guard.dispatch(state, 1)
-        tickets.append(ticket)
+    state = guard.replay([("c", None)] * 120, state=state)
+    tickets = state.unsettled()
     for ticket in tickets[::2]:
         state = guard.settle(state, ticket, float(ticket.number % 20 > 0))
     some = guard.plan(state)
@@ -163,9 +156,7 @@ def test_episodes_to_go_know_of_the_other_candidates():
     state = guard.begin(logged=[1.0, 1.0, 1.0, 0.0] * 50, run="r")
     for name in "abc":
         state = guard.admit(state, name)
-    for p in (1, 2, 3):
-        state, ticket = guard.dispatch(state, p)
-        state = guard.settle(state, ticket, 1.0)
+    state = guard.replay([(name, 1.0) for name in "abc"], state=state)
     plan = guard.plan(state)
     assert plan.share["a"] < 0.1
     assert plan.episodes_to_go is None or plan.episodes_to_go > 0
@@ -300,54 +291,40 @@ def test_bad_input_is_one_sentence_and_changes_nothing():
     state, ticket = guard.draw(state, plan, np.random.default_rng(0))
     settled = guard.settle(state, ticket, 1.0)
     foreign = other.draw(other.begin(), other.plan(other.begin()), np.random.default_rng(0))[1]
+    rng = np.random.default_rng(0)
+    of_other = (other.plan(other.begin()), rng)
     cases = [
-        (sf.InvalidEpisode, "is unknown", lambda: guard.settle(state, 7, 1.0)),
-        (sf.InvalidEpisode, "is unknown", lambda: guard.settle(state, foreign, 1.0)),
-        (
-            sf.InvalidEpisode,
-            "is unknown",
-            lambda: guard.settle(state, ticket._replace(policy="c"), 1.0),
-        ),
-        (sf.InvalidEpisode, "integer", lambda: guard.settle(state, "0", 1.0)),
-        (
-            sf.InvalidEpisode,
-            "settled with 1 before, found 0",
-            lambda: guard.settle(settled, ticket, 0.0),
-        ),
-        (sf.InvalidEpisode, "expected a number", lambda: guard.settle(state, ticket, float("nan"))),
-        (sf.InvalidEpisode, "expected a number", lambda: guard.settle(state, ticket, None)),
-        (sf.InvalidEpisode, "stays open", lambda: guard.settle(state, ticket, 1.5)),
-        (sf.InvalidSetting, "another guard", lambda: other.plan(state)),
-        (sf.InvalidSetting, "another guard", lambda: other.settle(state, ticket, 1.0)),
-        (sf.InvalidSetting, "Expected a state", lambda: guard.plan("state")),
-        (
-            sf.InvalidSetting,
-            "not made by this guard",
-            lambda: guard.draw(state, other.plan(other.begin()), None),
-        ),
-        (sf.InvalidSetting, "another state", lambda: guard.draw(guard.begin(), plan, None)),
-        (sf.InvalidSetting, "expected an integer >= 0", lambda: guard.dispatch(state, -1)),
-        (sf.InvalidSetting, "no policy 2", lambda: guard.dispatch(state, 2)),
-        (sf.InvalidSetting, "was withdrawn", lambda: guard.dispatch(guard.withdraw(state, "c"), 1)),
-        (sf.InvalidSetting, "another guard", lambda: other.dispatch(state, 0)),
-        (sf.InvalidSetting, "already", lambda: guard.admit(state, "c")),
-        (sf.InvalidSetting, "already", lambda: guard.admit(state, "baseline")),
-        (sf.InvalidSetting, "expected a word", lambda: guard.admit(state, "")),
-        (sf.InvalidSetting, "fingerprint", lambda: guard.admit(state, "d", fingerprint=7)),
-        (sf.InvalidSetting, "no candidate", lambda: guard.withdraw(state, "baseline")),
-        (sf.InvalidLog, "outside the declared range", lambda: guard.begin(logged=[0.5, 1.2])),
-        (
-            sf.InvalidSetting,
-            "rng is 0, expected a generator",
-            lambda: guard.draw(state, guard.plan(state), 0),
-        ),
-        (sf.InvalidLog, "or None where", lambda: guard.begin(logged=[0.5, float("nan")])),
-        (sf.InvalidLog, "or None where", lambda: guard.begin(logged=np.array([0.5, np.nan]))),
-        (sf.InvalidLog, "one return per episode", lambda: guard.begin(logged=[[0.5], [0.5]])),
+        (sf.InvalidEpisode, "is unknown", guard.settle, state, 7, 1.0),
+        (sf.InvalidEpisode, "is unknown", guard.settle, state, foreign, 1.0),
+        (sf.InvalidEpisode, "is unknown", guard.settle, state, ticket._replace(policy="c"), 1.0),
+        (sf.InvalidEpisode, "integer", guard.settle, state, "0", 1.0),
+        (sf.InvalidEpisode, "settled with 1 before, found 0", guard.settle, settled, ticket, 0.0),
+        (sf.InvalidEpisode, "expected a number", guard.settle, state, ticket, float("nan")),
+        (sf.InvalidEpisode, "expected a number", guard.settle, state, ticket, None),
+        (sf.InvalidEpisode, "stays open", guard.settle, state, ticket, 1.5),
+        (sf.InvalidSetting, "another guard", other.plan, state),
+        (sf.InvalidSetting, "another guard", other.settle, state, ticket, 1.0),
+        (sf.InvalidSetting, "Expected a state", guard.plan, "state"),
+        (sf.InvalidSetting, "not made by this guard", guard.draw, state, *of_other),
+        (sf.InvalidSetting, "another state", guard.draw, guard.begin(), plan, rng),
+        (sf.InvalidSetting, "rng is 0, expected a generator", guard.draw, state, plan, 0),
+        (sf.InvalidSetting, "expected an integer >= 0", guard.dispatch, state, -1),
+        (sf.InvalidSetting, "no policy 2", guard.dispatch, state, 2),
+        (sf.InvalidSetting, "was withdrawn", guard.dispatch, guard.withdraw(state, "c"), 1),
+        (sf.InvalidSetting, "another guard", other.dispatch, state, 0),
+        (sf.InvalidSetting, "already", guard.admit, state, "c"),
+        (sf.InvalidSetting, "already", guard.admit, state, "baseline"),
+        (sf.InvalidSetting, "expected a word", guard.admit, state, ""),
+        (sf.InvalidSetting, "fingerprint", guard.admit, state, "d", 7),
+        (sf.InvalidSetting, "no candidate", guard.withdraw, state, "baseline"),
+        (sf.InvalidLog, "outside the declared range", guard.begin, [0.5, 1.2]),
+        (sf.InvalidLog, "or None where", guard.begin, [0.5, float("nan")]),
+        (sf.InvalidLog, "or None where", guard.begin, np.array([0.5, np.nan])),
+        (sf.InvalidLog, "one return per episode", guard.begin, [[0.5], [0.5]]),
     ]
-    for error, words, act in cases:
+    for error, words, call, *given in cases:
         with pytest.raises(error, match=words) as raised:
-            act()
+            call(*given)
         assert "\n" not in str(raised.value)
     assert state.open_tickets == 1 and guard.settle(settled, ticket, 1.0) is settled
 
@@ -358,14 +335,14 @@ def test_bad_input_is_one_sentence_and_changes_nothing():
         ({"low": 1.0, "high": 1.0}, "low < high"),
         ({"low": 0.0, "high": float("inf")}, "low < high"),
         ({"low": -1.0, "high": 1.0}, "never negative"),
-        ({"low": 0.0, "high": 1.0, "floor": 2.0}, "in the range 0 to 1"),
-        ({"low": 0.0, "high": 1.0, "floor": "high"}, "sf.Relative"),
+        (RANGE | {"floor": 2.0}, "in the range 0 to 1"),
+        (RANGE | {"floor": "high"}, "sf.Relative"),
         ({"low": 0.0, "high": 200.0, "floor": sf.Below(300)}, "at most 200, the width"),
-        ({"low": 0.0, "high": 1.0, "delta": 1.0}, "delta"),
-        ({"low": 0.0, "high": 1.0, "stages": (0.5, 0.1)}, "rise"),
-        ({"low": 0.0, "high": 1.0, "stages": (0.0, 1.0)}, "A stage is 0"),
-        ({"low": 0.0, "high": 1.0, "stages": ((0.5, -1),)}, "needs"),
-        ({"low": 0.0, "high": 1.0, "unit": 3}, "unit"),
+        (RANGE | {"delta": 1.0}, "delta"),
+        (RANGE | {"stages": (0.5, 0.1)}, "rise"),
+        (RANGE | {"stages": (0.0, 1.0)}, "A stage is 0"),
+        (RANGE | {"stages": ((0.5, -1),)}, "needs"),
+        (RANGE | {"unit": 3}, "unit"),
     ],
 )
 def test_settings_that_are_refused(settings, words, assert_refused):
@@ -391,10 +368,7 @@ def test_a_plan_is_played_by_its_own_state_only(assert_refused):
     begun = guard.admit(guard.begin(run="r"), "c")
 
     def after(returns, state=begun):
-        for ret in returns:
-            state, ticket = guard.dispatch(state, 1)
-            state = guard.settle(state, ticket, ret)
-        return state
+        return guard.replay([("c", ret) for ret in returns], state=state)
 
     good, bad = after([1.0] * 60), after([1.0, 1.0, 1.0, 0.0, 0.0] * 12)
     plan = guard.plan(good)

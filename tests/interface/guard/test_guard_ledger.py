@@ -12,14 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import surefoot as sf
+from command import surefoot
 from surefoot import kernels
 from surefoot.audit import guard_verifier
 from surefoot.audit.records import chained
 from surefoot.base.nodes import EPISODE, FINE, PLACES, spread
-from surefoot.cli.main import app
 from surefoot.guard import comparison, evidence
 
 GUARDS = {
@@ -118,7 +117,7 @@ def test_no_plan_is_certified_after_an_alarm(tmp_path, floor):
 def test_the_command_chooses_the_verifier_and_the_file_stands_alone(tmp_path):
     path = tmp_path / "g.ledger"
     written(path, "absolute", 60)
-    told = CliRunner().invoke(app, ["certify", str(path)])
+    told = surefoot("certify", path)
     assert told.exit_code == 0 and "ACCEPTED" in told.output and "A guard" in told.output
     alone = tmp_path / "elsewhere.py"
     alone.write_text(Path(guard_verifier.__file__).read_text())
@@ -128,7 +127,7 @@ def test_the_command_chooses_the_verifier_and_the_file_stands_alone(tmp_path):
     assert done.returncode == 0 and done.stdout == told.output
     damaged = path.read_bytes().replace(b"certified", b"Certified", 1)
     path.write_bytes(damaged)
-    assert CliRunner().invoke(app, ["certify", str(path)]).exit_code == 3
+    assert surefoot("certify", path).exit_code == 3
     done = subprocess.run(
         [sys.executable, "-I", str(alone), "none"], capture_output=True, text=True, check=False
     )
@@ -273,10 +272,8 @@ def test_a_trusted_plan_plays_no_candidate_that_is_not_proved(tmp_path, shares, 
     plan = guard.plan(state)
     assert round(10 * plan.share["c"]) == round(10 * plan.share["d"]) == 1  # of ten tickets
     ledger.write(plan)
-    for k in range(400):
-        state, ticket = guard.dispatch(state, {0: 1, 1: 2}.get(k % 10, 0))
-        state = guard.settle(state, ticket, 1.0)
-    ledger.write(guard.plan(state))
+    ten = ["c", "d", *["baseline"] * 8]
+    ledger.write(guard.plan(guard.replay([(name, 1.0) for name in ten * 40], state=state)))
 
     def forge(records):
         coin = [int(share * 2**53) for share in shares]
@@ -304,11 +301,8 @@ def test_a_bound_that_leaves_out_open_tickets_is_refused(tmp_path):
     state = guard.admit(guard.begin(logged=[1.0] * 200), "c")
     assert round(10 * guard.plan(state).share["c"]) == 1  # of ten tickets
     for k in range(60):
-        state, ticket = guard.dispatch(state, 1)
-        state = state if k % 4 == 0 else guard.settle(state, ticket, float(k % 3 > 0))
-        for _ in range(9):
-            state, ticket = guard.dispatch(state, 0)
-            state = guard.settle(state, ticket, 1.0)
+        ret = float(k % 3 > 0) if k % 4 else None
+        state = guard.replay([("c", ret), *[("baseline", 1.0)] * 9], state=state)
     with sf.GuardLedger(tmp_path / "g.ledger", guard) as ledger:
         ledger.write(guard.plan(guard.admit(guard.begin(logged=[1.0] * 200), "c")))
         ledger.write(guard.plan(state))
@@ -365,8 +359,8 @@ def test_a_comparison_that_leaves_out_open_tickets_is_refused(tmp_path):
     )
     begun = state = guard.admit(guard.begin(run="r"), "c")
     for k in range(300):
-        state, ticket = guard.dispatch(state, int(k % 3 == 0))
-        state = guard.settle(state, ticket, float(rng.random() < 0.7)) if k % 4 else state
+        ret = float(rng.random() < 0.7) if k % 4 else None
+        state = guard.replay([("baseline" if k % 3 else "c", ret)], state=state)
     with sf.GuardLedger(tmp_path / "g.ledger", guard) as ledger:
         ledger.write(guard.plan(begun))
         ledger.write(guard.plan(state))
