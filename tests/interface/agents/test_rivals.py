@@ -8,13 +8,12 @@ import gymnasium
 import highspy
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import surefoot as sf
+from command import surefoot
 from plain_loop import simulate_plainly
 from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.bounds.lp import Occupancy
-from surefoot.cli.main import app
 from surefoot.cli.tables import print_runs, rows
 from surefoot.rivals.lp_agent import settle
 from surefoot.run import loops
@@ -872,10 +871,6 @@ def test_the_smallest_sum_of_the_baseline_alone(world, baseline, value):
 
 
 RIVALS = ("dope", "optpess-lp", "budget-exploration", "conservative-ucbvi")
-
-
-def surefoot(*arguments):
-    return CliRunner().invoke(app, list(arguments))
 
 
 def test_try_takes_the_rivals():

@@ -9,11 +9,10 @@ import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import surefoot as sf
+from command import surefoot
 from surefoot.base.nodes import PLACES
-from surefoot.cli.main import app
 
 
 def trap(kind=sf.StepMix, **settings):
@@ -214,16 +213,14 @@ def test_the_ledger_of_another_agent_is_not_continued(tmp_path, assert_refused):
 
 
 def test_the_command_writes_and_checks(tmp_path):
-    path = str(tmp_path / "a.ledger")
-    tried = CliRunner().invoke(app, ["try", "trap", "--episodes", "300", "--ledger", path])
+    path = tmp_path / "a.ledger"
+    tried = surefoot("try", "trap", "--episodes", 300, "--ledger", path)
     assert tried.exit_code == 0, tried.output
     assert "surefoot certify" in tried.output
-    checked = CliRunner().invoke(app, ["certify", path])
+    checked = surefoot("certify", path)
     assert checked.exit_code == 0, checked.output
     assert "ACCEPTED" in checked.output
-    both = CliRunner().invoke(
-        app, ["try", "trap", "--agent", "stepmix", "--agent", "epsmix", "--ledger", path]
-    )
+    both = surefoot("try", "trap", "--agent", "stepmix", "--agent", "epsmix", "--ledger", path)
     assert isinstance(both.exception, sf.InvalidSetting)
 
 

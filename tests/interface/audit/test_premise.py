@@ -12,12 +12,11 @@ import re
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import surefoot as sf
+from command import surefoot
 from surefoot.agents import SpliceAgent
 from surefoot.bounds.certificate import fingerprint_of
-from surefoot.cli.main import app
 from surefoot.cli.tables import print_runs, rows
 
 GRADES = ("certified by data", "asserted by the user", "unknown", "none needed")
@@ -278,8 +277,8 @@ def promises_in(text):
     return [plain[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)]
 
 
-def surefoot(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+def said(*arguments):
+    result = surefoot(*arguments)
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -287,14 +286,14 @@ def surefoot(*arguments):
 def test_try_prints_it():
     names = [name for name in sf.AGENTS if not name.startswith("bpi-ucbvi")]
     agents = [word for name in names for word in ("--agent", name)]
-    table = json.loads(surefoot("try", "trap", *agents, "--episodes", 60, "--json"))
+    table = json.loads(said("try", "trap", *agents, "--episodes", 60, "--json"))
     found = {row["agent"]: row["promise"] for row in table["rows"]}
     assert set(found) == {
         "baseline alone",
         sf.BPIUCBVI.name,
         *(sf.AGENTS[name].name for name in names),
     }
-    printed = promises_in(surefoot("try", "trap", *agents, "--episodes", 60))
+    printed = promises_in(said("try", "trap", *agents, "--episodes", 60))
     assert {BESIDE_TRUTH.match(words)[0] for words in printed} == {
         found[sf.AGENTS[name].name] for name in names
     }
@@ -304,7 +303,7 @@ def test_try_prints_it():
 
 def test_demo_prints_it_and_writes_it_on_the_figure(tmp_path):
     short = ("--episodes", 20, "--paper-episodes", 20, "--out", tmp_path / "f.svg")
-    printed = promises_in(surefoot("demo", *short))
+    printed = promises_in(said("demo", *short))
     assert len(printed) == 4  # StepMix and EpsMix, by two families of bounds
     assert all(BESIDE_TRUTH.match(words)[2] == "unknown to the agent" for words in printed)
     drawn = promises_of_svg((tmp_path / "f.svg").read_text())
@@ -352,8 +351,8 @@ scale = 0.5
 
 def test_the_report_of_a_study_has_it(tmp_path):
     (tmp_path / "grades.toml").write_text(STUDY)
-    surefoot("run", tmp_path / "grades.toml", "--out", tmp_path / "out", "--jobs", 1)
-    printed = promises_in(surefoot("results", tmp_path / "out"))
+    said("run", tmp_path / "grades.toml", "--out", tmp_path / "out", "--jobs", 1)
+    printed = promises_in(said("results", tmp_path / "out"))
     written = promises_in((tmp_path / "out" / "report.html").read_text())
     for promises in (printed, written):
         assert {BESIDE_TRUTH.match(words)[2] for words in promises} == set(BESIDE.values())

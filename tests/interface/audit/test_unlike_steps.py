@@ -9,11 +9,11 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Discrete
-from typer.testing import CliRunner
 
 import surefoot as sf
+from command import surefoot
 from surefoot.bounds.alike import unlike
-from surefoot.cli import main as command
+from surefoot.cli.main import main
 from surefoot.model import by_step
 from surefoot.model.by_step import StepCounts
 
@@ -278,13 +278,13 @@ def test_the_command_refuses_a_log_whose_steps_are_not_alike(states, tmp_path, m
         ]
         monkeypatch.setattr("sys.argv", ["surefoot", *words])
         with pytest.raises(SystemExit) as ended:
-            command.main()
+            main()
         said = capsys.readouterr().err
         assert (ended.value.code or 0) == code and (
             "steps that share counts are not alike" in said.lower()
         ) == (code == 3)
         assert out.exists() == (code == 0)
-    done = CliRunner().invoke(command.app, [*words[:2], *words[3:], "--force"])
+    done = surefoot(*words[:2], *words[3:], "--force")
     assert done.exit_code == 0  # control: not pooled, nothing to contradict
 
 

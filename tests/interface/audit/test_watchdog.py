@@ -445,10 +445,3 @@ def test_what_is_no_watchdog(assert_refused):
     assert_refused(
         sf.InvalidSetting, r"expected sf.Watchdog", sf.Learner, agent(), seed=0, watchdog=0.01
     )
-
-
-def test_a_watchdog_is_frozen_configuration():
-    with pytest.raises(AttributeError):
-        sf.Watchdog().alpha = 0.5
-    assert sf.Watchdog() == sf.Watchdog(0.01)
-    assert repr(sf.Watchdog(0.05)) == "Watchdog(alpha=0.05)"

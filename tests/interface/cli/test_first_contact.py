@@ -10,20 +10,15 @@ import sys
 from dataclasses import replace
 
 import pytest
-from typer.testing import CliRunner
 
 import surefoot as sf
-from surefoot.cli.main import app, main
+from command import surefoot
+from surefoot.cli.main import main
 from surefoot.run import by_name
 from surefoot.studies.analysis import summary
 
-RUNNER = CliRunner()
 OFFERS = ("--reward-range", "-1", "10", "--states", "4", "--actions", "3")
 KNOWN = ("--rewards", "as-logged", "--start", "0", "--stationary", "--pooled")
-
-
-def surefoot(*arguments, **settings):
-    return RUNNER.invoke(app, list(map(str, arguments)), **settings)
 
 
 @pytest.fixture(scope="module")

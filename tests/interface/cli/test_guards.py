@@ -5,16 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import surefoot as sf
-from surefoot.cli.main import app
+from command import surefoot
 
 RANGE = ("--low", "0", "--high", "1")
 
 
 def told(*arguments):
-    return CliRunner().invoke(app, ["guard", *map(str, arguments)])
+    return surefoot("guard", *arguments)
 
 
 def values_of(*arguments):

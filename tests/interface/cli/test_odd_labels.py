@@ -5,10 +5,9 @@ terminal that shows them.
 import random
 
 import pytest
-from typer.testing import CliRunner
 
 import surefoot as sf
-from surefoot.cli.main import app
+from command import surefoot
 from surefoot.cli.main import main as command
 from surefoot.studies.analysis.sql import print_rows
 
@@ -63,7 +62,7 @@ def test_logs_and_what_is_learnt_from_them(log, tmp_path, capsys, monkeypatch):
 
 def test_a_study_with_such_a_title_is_refused(tmp_path, capsys, monkeypatch):
     file = tmp_path / "study.toml"
-    text = CliRunner().invoke(app, ["studies", "online", "--toml"]).output
+    text = surefoot("studies", "online", "--toml").output
     assert 'title = "' in text
     file.write_text(text.replace('title = "', 'title = "\\u001B[31m', 1))
     # never run: it holds the file

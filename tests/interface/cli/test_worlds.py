@@ -4,18 +4,11 @@ import json
 from dataclasses import replace
 
 import pytest
-from typer.testing import CliRunner
 
 import surefoot as sf
+from command import surefoot
 from surefoot.agents import AgentSettings
-from surefoot.cli.main import app
 from surefoot.run.by_name import build_agent
-
-RUNNER = CliRunner()
-
-
-def surefoot(*arguments):
-    return RUNNER.invoke(app, list(arguments))
 
 
 def test_all_worlds_are_listed():
