@@ -6,11 +6,13 @@ Where there is no alarm nothing of this happens: that is the control of each tes
 
 import logging
 
+import gymnasium
 import numpy as np
 import pytest
 
 import surefoot as sf
 from surefoot.run.alarms import what_follows
+from two_states import TwoStates, play
 
 H = 4
 WORLD = sf.TabularMDP(
@@ -27,29 +29,13 @@ class Stop(Exception):
     pass
 
 
-def environment():
-    import gymnasium
-
-    class Env(gymnasium.Env):
-        observation_space = action_space = gymnasium.spaces.Discrete(2)
-
-        def reset(self, *, seed=None, options=None):
-            super().reset(seed=seed)
-            self.state = 0
-            return 0, {}
-
-        def step(self, action):
-            reward = float(self.state)
-            self.state = int(self.np_random.random() >= WORLD.P[0, self.state, action, 0])
-            return self.state, reward, False, False, {}
-
-    return Env()
+class Env(TwoStates):
+    def chance(self, action):
+        return WORLD.P[0, self.state, action, 1]
 
 
 def problem():
-    return sf.from_gymnasium(
-        environment(), horizon=H, rewards=WORLD.r[0], reward_range=(0, 1), start=0
-    )
+    return sf.from_gymnasium(Env(), horizon=H, rewards=WORLD.r[0], reward_range=(0, 1), start=0)
 
 
 def agent(floor):
@@ -58,9 +44,7 @@ def agent(floor):
 
 
 def learnt(floor, episodes=150, **settings):
-    return sf.learn(
-        environment(), agent(floor), episodes, seed=0, watchdog=sf.Watchdog(), **settings
-    )
+    return sf.learn(Env(), agent(floor), episodes, seed=0, watchdog=sf.Watchdog(), **settings)
 
 
 def said(caplog):
@@ -126,23 +110,12 @@ def test_a_function_that_raises_ends_the_run_and_nothing_is_lost(tmp_path, asser
     assert_same_run(learnt(HIGH, save=path, resume=True), learnt(HIGH))
 
 
-def play(learner, episodes):
-    env = environment()
-    for _ in range(episodes):
-        learner.begin()
-        state, _ = env.reset(seed=learner.episodes)
-        for _ in range(H):
-            state, reward, *_ = env.step(learner.act(state))
-            learner.observe(state, reward)
-        learner.end()
-
-
 def test_a_learner_says_it_too(caplog):
     heard = []
     learner = sf.Learner(
         agent(HIGH), seed=0, watchdog=sf.Watchdog(), on_alarm=heard.append, absorbing_state=2
     )
-    play(learner, 120)
+    play(learner, Env(), 120)
     (line,) = said(caplog)
     assert "the baseline alone is played in every episode that follows." in line
     assert heard == [learner.watch.alarm]
@@ -156,10 +129,10 @@ def test_a_learner_says_it_too(caplog):
         absorbing_state=2,
     )
     assert said(caplog) == []
-    play(later, 2)  # the alarm was raised before: it is told at the first `begin`
+    play(later, Env(), 2)  # the alarm was raised before: it is told at the first `begin`
     assert len(said(caplog)) == 1 and len(heard) == 2
     caplog.clear()
-    play(sf.Learner(agent(LOW), seed=0, watchdog=sf.Watchdog(), absorbing_state=2), 120)
+    play(sf.Learner(agent(LOW), seed=0, watchdog=sf.Watchdog(), absorbing_state=2), Env(), 120)
     assert said(caplog) == []  # control
 
 
@@ -171,9 +144,9 @@ def test_a_learner_whose_function_raises_has_counted_the_episode():
         agent(HIGH), seed=0, watchdog=sf.Watchdog(), on_alarm=stop, absorbing_state=2
     )
     with pytest.raises(Stop):
-        play(learner, 150)
+        play(learner, Env(), 150)
     assert learner.counts.episodes == learner.episodes == learner.watch.alarm.episodes
-    play(learner, 3)  # told once: it goes on
+    play(learner, Env(), 3)  # told once: it goes on
     assert learner.plan.frozen
 
 
@@ -194,7 +167,7 @@ def test_guard_env_says_it_too(kind, caplog):
         "on_alarm": heard.append,
     }
     watchdog = {"watchdog": sf.Watchdog()} if kind == "watchdog" else {}
-    env = CutAfter(environment(), H)
+    env = gymnasium.wrappers.TimeLimit(Env(), H)
     run = sf.guard_env(env, guard, **settings, **watchdog)
     (line,) = said(caplog)
     follow = next(int(word) for word in line.split(" in the ")[-1].split() if word.isdigit())
@@ -207,12 +180,6 @@ def test_guard_env_says_it_too(kind, caplog):
     assert (
         sf.guard_env(env, wide, **settings).alarm == "" and said(caplog) == [] and len(heard) == 1
     )
-
-
-def CutAfter(env, steps):
-    import gymnasium
-
-    return gymnasium.wrappers.TimeLimit(env, steps)
 
 
 def test_what_cannot_be_called_is_refused(assert_refused):
@@ -230,7 +197,7 @@ def test_what_cannot_be_called_is_refused(assert_refused):
         sf.InvalidSetting,
         "on_alarm",
         sf.guard_env,
-        environment(),
+        Env(),
         sf.Guard(low=0, high=4),
         baseline=int,
         candidate=int,
@@ -257,7 +224,7 @@ def fresh(folder, floor=LOW, seed=7):
 def test_file_and_ledger_are_moved_together_or_the_ledger_is_named(tmp_path, assert_refused):
     (tmp_path / "a").mkdir()
     learner = fresh(tmp_path / "a")
-    play(learner, 10)
+    play(learner, Env(), 10)
     saved(learner, tmp_path / "a" / "learner.npz")
     moved = (tmp_path / "a").rename(tmp_path / "b")
     again = sf.load_learner(moved / "learner.npz", agent(LOW))
@@ -271,7 +238,7 @@ def test_file_and_ledger_are_moved_together_or_the_ledger_is_named(tmp_path, ass
         agent(LOW),
     )
     again = sf.load_learner(moved / "learner.npz", agent(LOW), ledger=tmp_path / "elsewhere.ledger")
-    play(again, 5)
+    play(again, Env(), 5)
     again.ledger.close(15)
     assert not sf.check_ledger(tmp_path / "elsewhere.ledger").refusals
 
@@ -279,7 +246,7 @@ def test_file_and_ledger_are_moved_together_or_the_ledger_is_named(tmp_path, ass
 def test_a_learner_is_saved_between_episodes_and_loaded_for_its_agent(tmp_path, assert_refused):
     path = tmp_path / "learner.npz"
     learner = sf.Learner(agent(LOW), seed=2**70, absorbing_state=2, on_alarm=print)
-    play(learner, 3)
+    play(learner, Env(), 3)
     saved(learner, path)
     before = path.read_bytes()
     learner.begin()
@@ -322,7 +289,7 @@ def test_a_learner_is_saved_between_episodes_and_loaded_for_its_agent(tmp_path, 
 )
 def test_a_damaged_file_is_refused(name, change, tmp_path):
     learner, path = fresh(tmp_path), tmp_path / "learner.npz"
-    play(learner, 12)
+    play(learner, Env(), 12)
     saved(learner, path)
     with np.load(path) as file:
         arrays = {key: file[key] for key in file.files}
@@ -339,7 +306,7 @@ def test_plans_from_the_counts_of_an_alarmed_run_say_so(tmp_path, assert_refused
     """
     run = learnt(HIGH)
     run.counts.save(tmp_path / "counts.npz")
-    more = sf.learn(environment(), agent(HIGH), 5, seed=1).counts
+    more = sf.learn(Env(), agent(HIGH), 5, seed=1).counts
     for counts in (
         run.counts,
         sf.Counts.load(tmp_path / "counts.npz"),
@@ -351,7 +318,7 @@ def test_plans_from_the_counts_of_an_alarmed_run_say_so(tmp_path, assert_refused
         assert plan.explain().startswith("ALARM after") and "ertified" not in plan.explain()
     for begin in (
         lambda: sf.Learner(agent(HIGH), 1, run.counts.copy()),
-        lambda: sf.learn(environment(), agent(HIGH), 5, seed=1, counts=run.counts),
+        lambda: sf.learn(Env(), agent(HIGH), 5, seed=1, counts=run.counts),
     ):
         assert_refused(
             sf.InvalidCounts, r"alarm was raised over these counts.*Begin without them", begin
@@ -391,7 +358,7 @@ def test_nothing_is_certified_from_the_counts_of_an_alarmed_run(assert_refused):
 def test_a_learner_from_before_the_mark_is_frozen_and_marked():
     """Counts alone do not say that there was an alarm: the watch does."""
     learner = sf.Learner(agent(HIGH), seed=0, watchdog=sf.Watchdog(), absorbing_state=2)
-    play(learner, 120)
+    play(learner, Env(), 120)
     learner.counts.alarm = ""
     later = sf.Learner(agent(HIGH), 0, learner.counts, watchdog=learner.watch, absorbing_state=2)
     assert later.counts.alarm == str(learner.watch.alarm)

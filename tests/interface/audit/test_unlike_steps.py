@@ -5,10 +5,8 @@ Seeds are fixed: no test here fails by chance. How often the check errs is in
 statistical/test_alike_steps.py.
 """
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Discrete
 
 import surefoot as sf
 from command import surefoot
@@ -16,30 +14,19 @@ from surefoot.bounds.alike import unlike
 from surefoot.cli.main import main
 from surefoot.model import by_step
 from surefoot.model.by_step import StepCounts
+from two_states import TwoStates, play
 
 H = 5
 
 
-class Tide(gymnasium.Env):
-    """Two states; either action leads to state 1, which pays 1, with 0.5, plus `tide` times the
-    step.
-    """
-
-    observation_space = action_space = Discrete(2)
+class Tide(TwoStates):
+    """Either action leads to state 1 with 0.3, plus `tide` times the step."""
 
     def __init__(self, tide=0.0):
         self.tide = tide
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.state, self.h = 0, 0
-        return 0, {}
-
-    def step(self, action):
-        reward = float(self.state)
-        self.state = int(self.np_random.random() < 0.3 + self.tide * self.h)
-        self.h += 1
-        return self.state, reward, False, False, {}
+    def chance(self, action):
+        return 0.3 + self.tide * self.h
 
 
 KNOWN = {"rewards": np.array([[0, 0], [1, 1]])}
@@ -169,23 +156,11 @@ def test_where_it_is_not_checked_an_explanation_says_so():
     )
 
 
-def played(learner, tide, episodes):
-    env = Tide(tide)
-    for _ in range(episodes):
-        learner.begin()
-        env.reset(seed=learner.episodes)
-        while learner.step < H:
-            state, reward, *_ = env.step(learner.act())
-            learner.observe(state, reward)
-        learner.end()
-    return learner
-
-
 def test_counts_that_are_saved_copied_and_added_keep_steps_apart(tmp_path, assert_refused):
     mine = agent()
     one, other = (
-        played(sf.Learner(mine, 1), 0.15, 8).counts,
-        played(sf.Learner(mine, 2), 0.15, 60).counts,
+        play(sf.Learner(mine, 1), Tide(0.15), 8).counts,
+        play(sf.Learner(mine, 2), Tide(0.15), 60).counts,
     )
     one.save(tmp_path / "counts.npz")
     for counts in (sf.Counts.load(tmp_path / "counts.npz"), one.copy(), one.copy_for(mine.problem)):
@@ -194,7 +169,7 @@ def test_counts_that_are_saved_copied_and_added_keep_steps_apart(tmp_path, asser
     assert (both.steps.n_visits == one.steps.n_visits + other.steps.n_visits).all()
     assert (both.steps.table.sum(axis=(1, 2)) == 68).all() and both.steps.n_visits.sum() == 68 * H
     # Together they contradict: nobody begins with them.
-    more = played(sf.Learner(mine, 3), 0.15, 60).counts.forget_returns()
+    more = play(sf.Learner(mine, 3), Tide(0.15), 60).counts.forget_returns()
     for begin in (
         lambda counts: sf.Learner(mine, 4, counts),
         lambda counts: learnt(0.0, counts=counts),
@@ -218,7 +193,7 @@ def test_counts_that_are_saved_copied_and_added_keep_steps_apart(tmp_path, asser
 )
 def test_a_damaged_file_is_refused(name, change, tmp_path):
     path = tmp_path / "counts.npz"
-    played(sf.Learner(agent(), 0), 0.0, 5).counts.save(path)
+    play(sf.Learner(agent(), 0), Tide(0.0), 5).counts.save(path)
     with np.load(path) as file:
         arrays = {key: file[key] for key in file.files}
     np.savez_compressed(path, **{**arrays, name: change(arrays[name])})

@@ -8,44 +8,28 @@ most 0.01 + delta of an alarm when the seeds were chosen.
 
 import json
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Discrete
 
 import surefoot as sf
 from surefoot.base.files import write_arrays
 from surefoot.cli.tables import print_runs, rows
+from two_states import TwoStates
 
 H = 4
 FLOOR = 1.3  # the baseline is worth 1.5 in `Coin`
 
 
-class Coin(gymnasium.Env):
-    """State 1 pays 1. Either action leads there with its probability `good`, from episode `changes`
-    on with 0.1.
-
-    `played` is where the episodes begin to be numbered.
+class Coin(TwoStates):
+    """Either action leads to state 1 with its probability `good`, from episode `changes` on with
+    0.1.
     """
 
-    observation_space = Discrete(2)
-    action_space = Discrete(2)
+    def __init__(self, good=(0.5, 0.6), changes=10**9):
+        self.good, self.changes = good, changes
 
-    def __init__(self, good=(0.5, 0.6), changes=10**9, played=0):
-        self.good, self.changes, self.k = good, changes, played - 1
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.k += 1
-        self.state = 0
-        return self.state, {}
-
-    def step(self, action):
-        reward = float(self.state)
-        self.state = int(
-            self.np_random.random() < (0.1 if self.k >= self.changes else self.good[action])
-        )
-        return self.state, reward, False, False, {}
+    def chance(self, action):
+        return 0.1 if self.k >= self.changes else self.good[action]
 
 
 def problem(**settings):
