@@ -604,6 +604,40 @@ def settled_again(records):
     records[-1]["settled"].append(records[-2]["settled"][0])
 
 
+def a_failure_left_out(records):
+    """The first ticket of the candidate was never drawn."""
+    drawn = next(record["drawn"] for record in records[1:] if 1 in record["drawn"])
+    drawn.remove(1)
+
+
+def half_of_all_returns_far_below(records):
+    """Below the range, and so perhaps taken for high ones."""
+    rows = [row for record in records[1:] for row in record["settled"]]
+    for row in rows[: len(rows) // 2]:
+        row[1] = hexed(-5.0)
+
+
+def drawn_without_a_share(records):
+    """A ticket of a policy to which the plan in force gave no share."""
+    before, record = next(
+        pair
+        for pair in itertools.pairwise(records[:0:-1])
+        if pair[0]["drawn"] and 0 in pair[1]["shares"]
+    )[::-1]
+    record["drawn"][0] = before["shares"].index(0)
+
+
+def share_moved(at, p, more):
+    """To policy p, from whoever has most."""
+
+    def change(records):
+        shares = records[at]["shares"]
+        shares[shares.index(max(shares))] -= more
+        shares[p] += more
+
+    return change
+
+
 def visits_of_another_step(records):
     """Of the last step, said of the one before."""
     plan = next(record for record in records[2:-1] if record["visits"])
@@ -1274,6 +1308,12 @@ FORGED = {
         ("fewer than were counted", "step | eps", 1, "episodes"),
     ],
     "guard.kind": [
+        (
+            "twice",
+            "guard absolute",
+            lambda records: records.insert(1, dict(records[0])),
+            "second first",
+        ),
         ("a plan", "guard absolute", "plan", "other fields"),
     ],
     "guard.format": [
@@ -1287,6 +1327,7 @@ FORGED = {
         ("no text", "guard absolute", None, "baseline"),
     ],
     "guard.low": [
+        ("far below 0, with a share", "guard relative", -1.0, "returns that are >= 0"),
         ("above high", "guard below", 1.5, "range"),
         (
             "above a return",
@@ -1309,6 +1350,7 @@ FORGED = {
         ("all", "guard relative", 1.0, "share of the baseline"),
     ],
     "guard.below": [
+        ("beside a number", "guard absolute", 0.1, "one floor"),
         ("less", "guard below", 0.1, "not proved to keep"),
         ("more than the range", "guard below", 2.5, "no more than the range"),
     ],
@@ -1321,6 +1363,7 @@ FORGED = {
         ("that fall", "guard absolute", [0.5, 0.1], "rise"),
     ],
     "guard.logged": [
+        ("more", "guard absolute", add(0, "logged", 64, 2**20 * 500), "more tickets than there"),
         ("a part of a return", "guard absolute", add(0, "logged", 64, 1), "logged returns"),
         ("none", "guard absolute", [], "more tickets|not proved"),
     ],
@@ -1328,12 +1371,25 @@ FORGED = {
         ("fewer than none", "guard absolute", -1, "whole number"),
     ],
     "guard plan.kind": [
+        ("with a field more", "guard absolute", put(1, "more", 1), "other fields"),
         ("the end", "guard absolute", put(2, "kind", "end"), "other fields"),
     ],
     "guard plan.number": [
+        (
+            "one left out",
+            "guard absolute",
+            lambda records: records.pop(2),
+            "missing|unknown|no share",
+        ),
         ("another one", "guard absolute", add(2, "number", 1), "missing"),
     ],
     "guard plan.admitted": [
+        (
+            "a name used twice",
+            "guard absolute",
+            put(2, "admitted", Of(lambda known: [*known, ["c", "", 0]])),
+            "used again|another time|add up",
+        ),
         ("nobody new", "guard absolute", put(1, "admitted", []), "add up"),
         ("later than now", "guard absolute", add(1, "admitted", 0, 2, 50), "another time"),
         ("the baseline again", "guard absolute", put(1, "admitted", 0, 0, "baseline"), "again"),
@@ -1344,6 +1400,13 @@ FORGED = {
         ("who still plays", "guard absolute", put(2, "withdrawn", [[1, 0]]), "withdrawn"),
     ],
     "guard plan.drawn": [
+        (
+            "a failure left out",
+            "guard absolute",
+            a_failure_left_out,
+            "unknown|no share|not proved|again|more tickets",
+        ),
+        ("of who has no share now", "guard absolute", drawn_without_a_share, "no share"),
         ("who has no share", "guard absolute", put(with_some("drawn"), "drawn", 0, 2), "no share"),
         ("the candidate, whatever its share is", "guard absolute", drawn_by_luck, "do not draw"),
         (
@@ -1354,6 +1417,12 @@ FORGED = {
         ),
     ],
     "guard plan.settled": [
+        (
+            "half of all, far below their range",
+            "guard absolute",
+            half_of_all_returns_far_below,
+            "outside its range",
+        ),
         ("a ticket that is not there", "guard absolute", put(2, "settled", 0, 0, 9999), "unknown"),
         ("a return out of range", "guard absolute", put(2, "settled", 0, 1, 1.25), "outside"),
         ("to nothing", "guard absolute", put(PLANS, "settled", []), "not proved"),
@@ -1363,11 +1432,45 @@ FORGED = {
         ("for one plan", "guard absolute", put(2, "alarm", "why"), "alarm"),
     ],
     "guard plan.bounds": [
+        ("by others", "guard absolute", put(LAST, "bounds", 1, 1, 3), "not proved by its tickets"),
+        (
+            "by more tickets than there are",
+            "guard absolute",
+            put(LAST, "bounds", 1, 1, 10**6),
+            "more tickets",
+        ),
+        (
+            "more than compared",
+            "guard relative | guard below",
+            add(LAST, "bounds", 0, 0, 0.02),
+            "the comparison of policy 1 is not proved by its tickets",
+        ),
+        (
+            "compared by fewer tickets",
+            "guard relative | guard below",
+            put(LAST, "bounds", 0, 1, 30),
+            "the comparison of policy 1 is not proved by its tickets",
+        ),
+        (
+            "compared by more tickets than there are",
+            "guard relative | guard below",
+            put(LAST, "bounds", 0, 1, 10**6),
+            "more tickets",
+        ),
+        (
+            "of one policy more",
+            "guard relative | guard below",
+            put(LAST, "bounds", Of(lambda bounds: [[hexed(1.0), 0], *bounds])),
+            "other policies",
+        ),
+        ("a share below 0", "guard relative", add(LAST, "bounds", 0, 0, -2.0), "below 0"),
         ("more", "guard absolute", add(LAST, "bounds", 1, 0, 0.001), "not proved by"),
-        ("by fewer tickets", "guard relative", put(LAST, "bounds", 0, 1, 30), "not proved by"),
         ("three things", "guard below", put(LAST, "bounds", 0, ["0x0.0p+0", 0, 0]), "too many"),
     ],
     "guard plan.shares": [
+        ("more", "guard absolute", share_moved(1, 1, 2**52), "not proved to keep|no stage"),
+        ("a little more", "guard relative", share_moved(1, 1, 2**40), "not proved to keep"),
+        ("of who was withdrawn", "guard absolute", share_moved(LAST, 2, 1), "withdrawn|no stage"),
         ("that do not add up", "guard below", add(LAST, "shares", 0, 1), "add up"),
         (
             "of who is not proved",
@@ -1381,6 +1484,12 @@ FORGED = {
         ("trusted, of comparisons", "guard relative", "trusted", "label"),
     ],
     "guard end.kind": [
+        (
+            "once more",
+            "guard absolute",
+            lambda records: records.append(dict(records[-1])),
+            "after the last",
+        ),
         ("a plan", "guard below", "plan", "other fields"),
     ],
     "guard end.plans": [
@@ -1494,6 +1603,12 @@ ACCEPTED = {
     ],
     "end.episodes": [
         ("more", "step", more(10**6), "episodes after the last plan are not counted", ""),
+    ],
+    "guard.delta": [
+        ("more", "guard absolute", 0.9, DECLARED, ""),
+    ],
+    "guard.floor": [
+        ("lower", "guard absolute", 0.1, DECLARED, "the floor is 0.1"),
     ],
 }
 

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -57,14 +56,6 @@ def written(path, name, episodes=300, seed=0):
         due = [one for one in due if one[0] > k]
     ledger.close(state)
     return ledger, state
-
-
-@pytest.fixture(scope="module")
-def absolute(tmp_path_factory):
-    """A ledger that is read by several tests."""
-    path = tmp_path_factory.mktemp("ledger") / "g.ledger"
-    written(path, "absolute", 400)
-    return path
 
 
 @pytest.mark.parametrize("name", GUARDS)
@@ -160,105 +151,6 @@ def add_to_bound(record, p, more):
     record["bounds"][p][0] = (float.fromhex(record["bounds"][p][0]) + more).hex()
 
 
-def move_share(record, p, more):
-    """From whoever has most."""
-    most = record["shares"].index(max(record["shares"]))
-    record["shares"][most] -= more
-    record["shares"][p] += more
-
-
-def fewer(records):
-    """A failure is left out: the ticket was never drawn."""
-    for record in records[1:]:
-        if 1 in record["drawn"]:
-            record["drawn"].remove(1)
-            return
-
-
-def better(records):
-    """The worst return of all becomes the best."""
-    rows = [row for record in records[1:] for row in record["settled"]]
-    for row in rows[: len(rows) // 2]:
-        row[1] = (-5.0).hex()
-
-
-def drawn_without_share(records):
-    """A ticket of a policy to which the plan in force gave no share."""
-    for before, record in reversed(list(pairwise(records[1:]))):
-        without = [p for p, share in enumerate(before["shares"]) if share == 0]
-        if without and record["drawn"]:
-            record["drawn"][0] = without[0]
-            return
-    raise AssertionError("every policy always has a share")
-
-
-FORGERIES = {
-    "a bound that is a little too good": (
-        lambda r: add_to_bound(last(r), 1, 0.001),
-        "not proved by its tickets",
-    ),
-    "a bound by other tickets": (
-        lambda r: last(r)["bounds"][1].__setitem__(1, 3),
-        "not proved by its tickets",
-    ),
-    "a bound by more tickets": (
-        lambda r: last(r)["bounds"][1].__setitem__(1, 10**6),
-        "more tickets",
-    ),
-    "a larger share": (lambda r: move_share(plans(r)[0], 1, 2**52), "not proved to keep|no stage"),
-    "shares that do not add up": (lambda r: last(r)["shares"].__setitem__(0, 5), "add up"),
-    "a smaller level": (lambda r: r[0].__setitem__("delta", (0.9).hex()), ""),
-    "a lower floor": (lambda r: r[0].__setitem__("floor", (0.1).hex()), ""),
-    "a ticket left out": (fewer, "unknown|no share|not proved|again|more tickets"),
-    "a return outside its range": (better, "outside its range"),
-    "a ticket of a policy without a share": (drawn_without_share, "no share"),
-    "a ticket settled twice": (
-        lambda r: r[-1]["settled"].append(plans(r)[-1]["settled"][0]),
-        "again",
-    ),
-    "a plan left out": (lambda r: r.pop(2), "missing|unknown|no share"),
-    "a withdrawn policy that plays": (
-        lambda r: move_share(plans(r)[-1], 2, 1),
-        "withdrawn|no stage",
-    ),
-    "an alarm taken back": (lambda r: plans(r)[2].__setitem__("alarm", "why"), "alarm"),
-    "a label": (lambda r: last(r).__setitem__("safety", "proved"), "label"),
-    "a name used twice": (
-        lambda r: plans(r)[1]["admitted"].append(["c", "", 0]),
-        "used again|another time|add up",
-    ),
-    "an unknown field": (lambda r: r[1].__setitem__("more", 1), "other fields"),
-    "a second floor": (lambda r: r[0].__setitem__("below", (0.1).hex()), "one floor"),
-    "stages that fall": (lambda r: r[0].__setitem__("stages", [(0.5).hex(), (0.1).hex()]), "rise"),
-    "more logged returns": (
-        lambda r: r[0]["logged"].__setitem__(64, r[0]["logged"][64] + 2**20 * 500),
-        "",
-    ),
-    "a record after the end": (lambda r: r.append(dict(r[-1])), "after the last"),
-    "a first record twice": (lambda r: r.insert(1, dict(r[0])), "second first"),
-}
-HONEST = {
-    "a smaller level",
-    "a lower floor",
-    "more logged returns",
-}  # other settings or evidence: consistent, or refused
-
-
-@pytest.mark.parametrize("forgery", FORGERIES)
-def test_a_forged_ledger_is_refused(absolute, forgery):
-    """Digests fit: only what is claimed is wrong. Who changes settings or evidence writes the
-    ledger of another run.
-    """
-    assert forged(absolute, lambda records: None).refusals == ()
-    forge, reason = FORGERIES[forgery]
-    verdict = forged(absolute, forge)
-    if forgery in HONEST:
-        assert verdict.digest != sf.check_ledger(absolute).digest
-        return
-    assert len(verdict.refusals) == 1
-    assert any(words in verdict.refusals[0][1] for words in reason.split("|")), verdict.refusals
-
-
 @pytest.mark.parametrize(
     ("shares", "refused"), [((0.01, 0.5), True), ((0.01, 0.0), False), ((0.0, 0.0), False)]
 )
@@ -315,38 +207,6 @@ def test_a_bound_that_leaves_out_open_tickets_is_refused(tmp_path):
         records[-2]["bounds"][1] = [alone.hex(), 60]
 
     assert "not proved by its tickets" in forged(tmp_path / "g.ledger", forge).refusals[0][1]
-
-
-@pytest.mark.parametrize("name", ["relative", "below"])
-def test_a_floor_measured_from_the_baseline_is_checked(tmp_path, name):
-    """Comparisons of candidates with the baseline: a better one, one by other tickets, or of no
-    candidate.
-    """
-    path = tmp_path / "g.ledger"
-    written(path, name, 300)
-    unproved = "the comparison of policy 1 is not proved by its tickets"
-    assert forged(path, lambda r: add_to_bound(last(r), 0, 0.02)).refusals[0][1] == unproved
-    assert (
-        forged(path, lambda r: last(r)["bounds"][0].__setitem__(1, 30)).refusals[0][1] == unproved
-    )
-    assert (
-        "more tickets"
-        in forged(path, lambda r: last(r)["bounds"][0].__setitem__(1, 10**6)).refusals[0][1]
-    )
-    assert (
-        "other policies"
-        in forged(path, lambda r: last(r)["bounds"].insert(0, [(1.0).hex(), 0])).refusals[0][1]
-    )
-    if name == "relative":
-        assert (
-            "not proved to keep"
-            in forged(path, lambda r: move_share(plans(r)[0], 1, 2**40)).refusals[0][1]
-        )
-        assert (
-            "returns that are >= 0"
-            in forged(path, lambda r: r[0].__setitem__("low", (-1.0).hex())).refusals[0][1]
-        )
-        assert "below 0" in forged(path, lambda r: add_to_bound(last(r), 0, -2.0)).refusals[0][1]
 
 
 def test_a_comparison_that_leaves_out_open_tickets_is_refused(tmp_path):
@@ -510,8 +370,9 @@ def test_a_ledger_is_continued_from_a_state_before_its_alarm(tmp_path):
         assert sf.check_ledger(tmp_path / name).refusals == ()
 
 
-def test_the_summary_says_what_was_declared(absolute, tmp_path):
-    told = guard_verifier.summary(sf.check_ledger(absolute))
+def test_the_summary_says_what_was_declared(tmp_path):
+    written(tmp_path / "one.ledger", "absolute", 20)
+    told = guard_verifier.summary(sf.check_ledger(tmp_path / "one.ledger"))
     assert "frozen" not in told and "plan is the baseline" not in told
     assert (
         "Declared: the floor is 0.5, returns lie in 0 to 1, 300 logged returns of the baseline, 1 "
