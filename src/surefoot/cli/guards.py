@@ -61,10 +61,13 @@ class GuardOptions(Group):
         """Return the guard of these options; without a floor, 5 % of the baseline's value may be
         lost.
         """
-        from surefoot.agents.floors import Below, Relative
+        from surefoot.agents.floors import Below, Floor, Relative
         from surefoot.guard import Guard
 
-        if sum(given is not None for given in (self.floor, self.max_loss, self.below)) > 1:
+        given: list[Floor] = [] if self.floor is None else [self.floor]
+        relative = ((Relative, self.max_loss), (Below, self.below))
+        given += [kind(most) for kind, most in relative if most is not None]
+        if len(given) > 1:
             raise InvalidSetting("Give one of --floor, --max-loss and --below.")
         try:
             shares = (
@@ -76,18 +79,10 @@ class GuardOptions(Group):
             raise InvalidSetting(
                 f"--stages is {self.stages!r}, expected shares such as {STAGES}, or none."
             ) from None
-        chosen = Relative(0.05) if self.max_loss is None else Relative(self.max_loss)
-        kept = (
-            self.floor
-            if self.floor is not None
-            else chosen
-            if self.below is None
-            else Below(self.below)
-        )
         return Guard(
             low=self.low,
             high=self.high,
-            floor=kept,
+            floor=given[0] if given else Relative(0.05),
             delta=self.delta,
             stages=shares,
             unit=self.unit,

@@ -23,6 +23,7 @@ from surefoot.guard.state import OPEN, GuardState, Proved
 
 FARTHEST = 10**9  # episodes
 STEP = 0.02  # of the path
+POINTS = 9  # values of a candidate that a forecast is made for
 X = np.array(NODES) / FINE
 
 
@@ -137,9 +138,7 @@ class RampForecast(NamedTuple):
     rows: tuple[tuple[float, tuple[int | None, ...]], ...]
 
 
-def forecast_ramp(
-    guard: Settings, settled: Ints, evidence: bool, missing: int = 0, points: int = 9
-) -> RampForecast:
+def forecast_ramp(guard: Settings, settled: Ints, evidence: bool, missing: int = 0) -> RampForecast:
     """Forecast the ramp of a candidate whose returns are like these of the baseline, tilted to
     another mean.
 
@@ -160,8 +159,8 @@ def forecast_ramp(
     top = guard.low + span * float(X[np.flatnonzero(law)[-1]])
     last = min(mean + 2.0 * max(mean - floor, 0.02 * span), floor + 0.98 * (top - floor))
     rows = []
-    for i in range(1, points + 1):
-        value = floor + (last - floor) * i / points
+    for i in range(1, POINTS + 1):
+        value = floor + (last - floor) * i / POINTS
         candidate = Expected(
             1, np.zeros(PLACES, dtype=np.int64), 0, tilted(law, (value - guard.low) / span)
         )

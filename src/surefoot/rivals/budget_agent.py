@@ -337,26 +337,22 @@ class BudgetAgent(FloorAgent):
         """
         return max(by_data, self.level) if self.baseline_value is None else self.given_level
 
-    def trust_source(self, by_data: float) -> TrustSource | None:
-        """Return what is trusted where an episode on the baseline is counted."""
-        if self.baseline_worth(by_data) > by_data:
-            return "floor premise" if self.baseline_value is None else "given value"
-        return None
-
     def propose_by_bounds(self, counts: Counts, explorer_policy: Floats | None) -> Proposal:
         """Bound both sides by `bounds`; `explorer_policy` takes the place of the optimistic
         policy.
         """
         decision = self.decide(self.evidence(counts.copy(), explorer_policy), explorer_policy)
         by_data = max(decision.by_model, decision.by_returns)
+        v_b = self.baseline_worth(by_data)
+        trusted: TrustSource = "floor premise" if self.baseline_value is None else "given value"
         return Proposal(
             policy=decision.explorer,
             lower=float(decision.L[0]),
             upper=decision.upper,
             lower_b=by_data,
-            v_b=self.baseline_worth(by_data),
+            v_b=v_b,
             certified=self.bounds.certified,
-            trusts=self.trust_source(by_data),
+            trusts=trusted if v_b > by_data else None,
         )
 
     def make_plan(self, proposal: Proposal, counts: Counts) -> Plan:

@@ -7,7 +7,6 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -248,15 +247,11 @@ class LPAgent(AgentByName):
         """Return what rounding, and rows of the baseline or the start that miss 1, can add to a
         pessimistic cost.
         """
-        return self._rounding * max(1.0, float(c_bar.max()))
-
-    @cached_property
-    def _rounding(self) -> float:
-        """The slack for rounding where costs are at most 1."""
         row_sum_error = max(
             float(np.abs(rows.sum(axis=-1) - 1.0).max()) for rows in (self.baseline, self.start)
         )
-        return self.problem.H * margin(self.problem.H, row_sum_error)
+        largest_cost = max(1.0, float(c_bar.max()))
+        return self.problem.H * margin(self.problem.H, row_sum_error) * largest_cost
 
     @property
     def known_baseline_value(self) -> float | None:
