@@ -14,7 +14,7 @@ import pytest
 import surefoot as sf
 from surefoot.base.files import write_arrays
 from surefoot.cli.tables import print_runs, rows
-from two_states import TwoStates
+from two_states import TwoStates, play
 
 H = 4
 FLOOR = 1.3  # the baseline is worth 1.5 in `Coin`
@@ -181,18 +181,6 @@ def test_not_certified_stays_first():
 # ---- in a loop of one's own
 
 
-def play(learner, env, episodes, first=0):
-    for k in range(first, first + episodes):
-        plan = learner.begin()
-        state, _ = env.reset(seed=k)
-        for _ in range(H):
-            state, *_ = env.step(learner.act(state))
-            # the problem knows the rewards: those of what was visited are taken
-            learner.observe(state)
-        learner.end()
-    return plan
-
-
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
 def test_plans_after_an_alarm(kind):
     """The baseline alone, trusted and no more, with the reason in explain() and repr()."""
@@ -202,7 +190,7 @@ def test_plans_after_an_alarm(kind):
     learner.rewind()
     assert not before.frozen
     assert "ALARM" not in before.explain()
-    plan = play(learner, Coin(**BELOW), 150)
+    plan = play(learner, Coin(**BELOW), 150).plan
     assert learner.watch.alarmed
     assert plan.frozen
     assert (plan.source, plan.h, plan.rho, plan.safety) == ("baseline", H, 0.0, "trusted")
@@ -221,7 +209,7 @@ def test_what_was_seen_is_latched():
     learner = sf.Learner(agent(), seed=0, watchdog=sf.Watchdog())
     play(learner, Coin(**BELOW), 150)
     then = learner.watch
-    plan = play(learner, Coin(good=(1.0, 1.0)), 50, first=150)
+    plan = play(learner, Coin(good=(1.0, 1.0)), 50).plan
     assert learner.watch is then
     assert plan.frozen
     assert learner.episodes == 200
@@ -242,7 +230,7 @@ def test_the_watch_can_be_saved_and_gone_on_with(tmp_path, assert_refused):
     assert watch == part.watch
     counts = sf.Counts.load(tmp_path / "counts.npz")
     rest = sf.Learner(learner, seed=0, counts=counts, watchdog=watch)
-    play(rest, Coin(**BELOW), 100, first=20)
+    play(rest, Coin(**BELOW), 100)
     assert rest.watch == whole.watch
     assert rest.watch.alarmed
     assert rest.counts == whole.counts
