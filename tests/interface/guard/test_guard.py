@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from guards import begun
 from surefoot.base.files import read_arrays, write_arrays
 
 RANGE = {"low": 0.0, "high": 1.0}
@@ -32,7 +33,7 @@ def played(guard, state, values, episodes, seed=0, lost=0.0):
 def test_the_default_floor_is_relative_and_starts_without_data():
     guard = sf.Guard(**RANGE, stages=())
     assert guard.floor == sf.Relative(0.05) and guard.promise.premise == "none needed"
-    plan = guard.plan(guard.admit(guard.begin(), "c"))
+    plan = guard.plan(begun(guard))
     assert plan.rho == pytest.approx(0.05) and plan.safety == "certified"
     alone = guard.plan(guard.begin())
     assert alone.rho == 0.0 and alone.certified and "no data are needed" in alone.explain()
@@ -40,11 +41,11 @@ def test_the_default_floor_is_relative_and_starts_without_data():
 
 def test_an_absolute_floor_waits_for_the_baseline_on_trust():
     guard = sf.Guard(floor=0.5, **RANGE)
-    state = guard.admit(guard.begin(run="r"), "c")
+    state = begun(guard)
     plan = guard.plan(state)
     assert (plan.rho, plan.safety, plan.promise.premise) == (0.0, "trusted", "unknown")
     assert "rests on the premise that the baseline is above the floor" in plan.explain()
-    warm = guard.plan(guard.admit(guard.begin(logged=[1.0] * 200), "c"))
+    warm = guard.plan(begun(guard, [1.0] * 200))
     assert warm.certified and 0.4 < warm.certified_share["c"] < 0.5
     assert (
         warm.rho == pytest.approx(0.1)
@@ -57,13 +58,13 @@ def test_an_absolute_floor_waits_for_the_baseline_on_trust():
 
 def test_stages_and_what_they_need():
     guard = sf.Guard(floor=0.5, **RANGE, stages=(0.01, (0.1, 3), 1.0))
-    state = guard.admit(guard.begin(logged=[1.0] * 500, run="r"), "c")
+    state = begun(guard, [1.0] * 500)
     assert guard.plan(state).stage["c"] == 0.01
     assert "needs 3 settled episodes" in guard.plan(state).missing
     state = guard.replay([("c", 1.0)] * 3, state=state)
     assert guard.plan(state).stage["c"] == 0.1
     low = sf.Guard(floor=0.999, **RANGE, stages=(0.5, 1.0))
-    plan = low.plan(low.admit(low.begin(logged=[1.0] * 20_000), "c"))
+    plan = low.plan(begun(low, [1.0] * 20_000))
     # below the first stage: what is certified
     assert 0.0 < plan.rho < 0.5 and plan.stage["c"] == 0.0
     assert plan.rho == pytest.approx(plan.certified_share["c"])
@@ -72,7 +73,7 @@ def test_stages_and_what_they_need():
 def test_a_stage_below_one_over_an_unproved_baseline_is_trusted():
     """L_b < f <= L_c: only rho = 1 is certified."""
     guard = sf.Guard(floor=0.5, **RANGE, stages=(0.1, (1.0, 100)))
-    state = guard.admit(guard.begin(run="r"), "c")
+    state = begun(guard)
     for k in range(101):
         plan = guard.plan(state)
         assert plan.certified == (plan.rho == 1.0)
@@ -84,10 +85,10 @@ def test_a_stage_below_one_over_an_unproved_baseline_is_trusted():
 
 def test_a_better_candidate_is_adopted_and_a_worse_one_withdrawn():
     guard = sf.Guard(floor=sf.Relative(0.2), **RANGE)
-    state = guard.admit(guard.begin(run="r"), "good")
+    state = begun(guard, name="good")
     state = played(guard, state, {"baseline": 0.5, "good": 0.9}, 600)
     assert guard.plan(state).rho == 1.0
-    state = guard.admit(guard.begin(run="r"), "bad")
+    state = begun(guard, name="bad")
     state = played(guard, state, {"baseline": 0.7, "bad": 0.02}, 900)
     assert state.candidates == () and "below the floor" in state.policies[1].reason
     assert (
@@ -98,7 +99,7 @@ def test_a_better_candidate_is_adopted_and_a_worse_one_withdrawn():
 def test_one_after_another_the_certified_one_is_the_anchor():
     guard = sf.Guard(floor=sf.Relative(0.2), **RANGE, stages=())
     values = {"baseline": 0.5, "one": 0.8, "two": 0.9}
-    state = played(guard, guard.admit(guard.begin(run="r"), "one"), values, 1500)
+    state = played(guard, begun(guard, name="one"), values, 1500)
     assert guard.plan(state).share["one"] == 1.0
     state = guard.admit(state, "two")
     plan = guard.plan(state)
@@ -113,7 +114,7 @@ def test_one_after_another_the_certified_one_is_the_anchor():
 
 def test_at_once_candidates_have_equal_shares_and_their_own_delta():
     guard = sf.Guard(floor=sf.Relative(0.2), **RANGE, stages=())
-    state = guard.admit(guard.admit(guard.admit(guard.begin(), "a"), "b"), "c")
+    state = guard.admit(guard.admit(begun(guard, name="a"), "b"), "c")
     plan = guard.plan(state)
     assert len({plan.share[name] for name in "abc"}) == 1 and plan.rho == pytest.approx(0.2)
     later = [0.15 / 2, 0.15 / 6, 0.15 / 12]
@@ -124,19 +125,19 @@ def test_at_once_candidates_have_equal_shares_and_their_own_delta():
 
 def test_episodes_to_go_are_about_right():
     guard = sf.Guard(floor=0.6, **RANGE, stages=())
-    state = guard.admit(guard.begin(logged=[1.0, 1.0, 1.0, 0.0] * 500, run="r"), "c")
+    state = begun(guard, [1.0, 1.0, 1.0, 0.0] * 500)
     state = guard.replay([("c", float(k % 5 != 0)) for k in range(40)], state=state)
     plan = guard.plan(state)
     assert 20 < plan.episodes_to_go < 5000
     assert f"about {plan.episodes_to_go:,} more episodes" in plan.missing
-    assert guard.plan(guard.admit(guard.begin(), "d")).episodes_to_go is None
+    assert guard.plan(begun(guard, name="d")).episodes_to_go is None
 
 
 @pytest.mark.parametrize("floor", [0.6, sf.Relative(0.2)])
 def test_episodes_to_go_count_open_tickets(floor):
     """Without them the next stage would be reached at once, which a plan made from them denies."""
     guard = sf.Guard(floor=floor, **RANGE)
-    state = guard.admit(guard.begin(logged=[1.0, 1.0, 1.0, 0.0] * 500, run="r"), "c")
+    state = begun(guard, [1.0, 1.0, 1.0, 0.0] * 500)
     state = guard.replay([("c", None)] * 120, state=state)
     tickets = state.unsettled()
     for ticket in tickets[::2]:
@@ -169,7 +170,7 @@ def test_episodes_to_go_know_of_the_other_candidates():
 
 def test_a_state_is_a_value():
     guard = sf.Guard(floor=0.5, **RANGE)
-    first = guard.admit(guard.begin(run="r"), "c")
+    first = begun(guard)
     plan = guard.plan(first)
     second, ticket = guard.draw(first, plan, np.random.default_rng(0))
     third = guard.settle(second, ticket, 1.0)
@@ -182,7 +183,7 @@ def test_a_state_is_a_value():
 
 def test_the_coin_is_recorded_before_anything_is_known():
     guard = sf.Guard(**RANGE)
-    state = guard.admit(guard.begin(run="r"), "c")
+    state = begun(guard)
     state = played(guard, state, {"baseline": 1.0, "c": 1.0}, 300, lost=1.0)
     assert state.tickets.n == state.open_tickets == 300 and guard.plan(state).compared["c"] == 0.0
     assert "without a return, counted as the worst returns" in guard.plan(state).explain()
@@ -190,7 +191,7 @@ def test_the_coin_is_recorded_before_anything_is_known():
 
 def test_open_tickets_are_listed_in_dispatch_order():
     guard = sf.Guard(floor=0.5, **RANGE)
-    state, tickets = guard.admit(guard.begin(), "c"), []
+    state, tickets = begun(guard), []
     for p in (0, 1, 1, 0):
         state, ticket = guard.dispatch(state, p)
         tickets.append(ticket)
@@ -208,7 +209,7 @@ def test_two_runs_have_other_coins():
     guard = sf.Guard(floor=sf.Below(0.5), **RANGE, stages=())
 
     def sides(run):
-        state = guard.admit(guard.begin(run=run), "c")
+        state = begun(guard, run=run)
         plan, drawn = guard.plan(state), []
         for _ in range(60):
             state, ticket = guard.draw(state, plan, np.random.default_rng(0))
@@ -225,7 +226,7 @@ def test_two_runs_have_other_coins():
 def test_tickets_of_other_runs_and_of_forks_are_refused(tmp_path, assert_refused):
     """They have the same number, policy and settings."""
     guard = sf.Guard(floor=0.65, **RANGE, stages=())
-    states = [guard.admit(guard.begin(run=run), "c") for run in ("one", "two", None, None)]
+    states = [begun(guard, run=run) for run in ("one", "two", None, None)]
     drawn = [guard.draw(state, guard.plan(state), np.random.default_rng(0)) for state in states]
     drawn += [
         guard.draw(states[0], guard.plan(states[0]), np.random.default_rng(seed)) for seed in (1, 2)
@@ -286,7 +287,7 @@ def test_workers_that_fork_a_state_do_not_choose_among_their_returns(workers):
 
 def test_bad_input_is_one_sentence_and_changes_nothing():
     guard, other = sf.Guard(floor=0.5, **RANGE), sf.Guard(floor=0.6, **RANGE)
-    state = guard.admit(guard.begin(run="r"), "c")
+    state = begun(guard)
     plan = guard.plan(state)
     state, ticket = guard.draw(state, plan, np.random.default_rng(0))
     settled = guard.settle(state, ticket, 1.0)
@@ -351,7 +352,7 @@ def test_settings_that_are_refused(settings, words, assert_refused):
 
 def test_a_plan_ends_with_a_withdrawal(assert_refused):
     guard = sf.Guard(**RANGE)
-    state = guard.admit(guard.begin(run="r"), "c")
+    state = begun(guard)
     plan = guard.plan(state)
     stopped = guard.withdraw(state, "c")
     assert_refused(
@@ -365,9 +366,9 @@ def test_a_plan_is_played_by_its_own_state_only(assert_refused):
     another return.
     """
     guard = sf.Guard(floor=0.65, **RANGE, stages=())
-    begun = guard.admit(guard.begin(run="r"), "c")
+    start = begun(guard)
 
-    def after(returns, state=begun):
+    def after(returns, state=start):
         return guard.replay([("c", ret) for ret in returns], state=state)
 
     good, bad = after([1.0] * 60), after([1.0, 1.0, 1.0, 0.0, 0.0] * 12)
@@ -402,7 +403,7 @@ def test_a_plan_is_played_by_its_own_state_only(assert_refused):
 )
 def test_a_return_outside_its_range_freezes_the_guard(floor, policy, ret, alarm, assert_refused):
     guard = sf.Guard(floor=floor, **RANGE)
-    state = guard.admit(guard.begin(logged=[1.0] * 300, run="r"), "c")
+    state = begun(guard, [1.0] * 300)
     before = guard.plan(state)
     assert before.rho > 0.0
     state, ticket = guard.dispatch(state, policy)
@@ -438,7 +439,7 @@ def test_a_return_that_is_too_high_where_only_a_lower_bound_is_used_is_refused(
     floor, policy, assert_refused
 ):
     guard = sf.Guard(floor=floor, **RANGE)
-    state, ticket = guard.dispatch(guard.admit(guard.begin(), "c"), policy)
+    state, ticket = guard.dispatch(begun(guard), policy)
     assert_refused(
         sf.InvalidEpisode, "counts as the lowest return", guard.settle, state, ticket, 1.1
     )
@@ -508,9 +509,7 @@ def test_a_saved_state_goes_on_exactly(tmp_path, assert_refused):
 def test_a_state_that_is_impossible_is_refused(tmp_path, damage, assert_refused):
     """Also one with a hash that fits."""
     guard = sf.Guard(**RANGE)
-    state = played(
-        guard, guard.admit(guard.begin(logged=[0.5], run="r"), "c"), {"baseline": 0.7, "c": 0.9}, 60
-    )
+    state = played(guard, begun(guard, [0.5]), {"baseline": 0.7, "c": 0.9}, 60)
     state = guard.admit(state, "d")
     guard.save(state, tmp_path / "g.npz")
     _, arrays = read_arrays(tmp_path / "g.npz", {"guard-state": ()})
@@ -529,7 +528,7 @@ def test_a_state_that_is_impossible_is_refused(tmp_path, damage, assert_refused)
 
 def test_the_words_are_those_of_everywhere():
     guard = sf.Guard(floor=sf.Below(0.1), low=-5.0, high=5.0, unit="EUR")
-    plan = guard.plan(guard.admit(guard.begin(), "ppo-7"))
+    plan = guard.plan(begun(guard, name="ppo-7"))
     text = plan.explain()
     for words in (
         "Next: ",
@@ -558,7 +557,7 @@ def test_the_words_are_those_of_everywhere():
 
 def test_values_have_their_unit():
     guard = sf.Guard(floor=40.0, low=0.0, high=200.0, unit="EUR")
-    state = guard.admit(guard.begin(logged=[50.0, None]), "c")
+    state = begun(guard, [50.0, None])
     plan = guard.plan(state)
     text = plan.explain()
     assert "must be proved to be worth 40 EUR, and is proved to be worth at least 0 EUR" in text
@@ -578,7 +577,7 @@ def test_bounds_that_are_not_within_delta_are_told_apart(floor, wrong):
     guard = sf.Guard(floor=floor, **RANGE)
     state = played(
         guard,
-        guard.admit(guard.begin(logged=[1.0, 0.5] * 100, run="r"), "c"),
+        begun(guard, [1.0, 0.5] * 100),
         {"baseline": 0.7, "c": 0.8},
         50,
     )

@@ -14,6 +14,7 @@ import pytest
 
 import surefoot as sf
 from command import surefoot
+from guards import begun
 from surefoot import kernels
 from surefoot.audit import guard_verifier
 from surefoot.audit.records import chained
@@ -33,7 +34,7 @@ def written(path, name, episodes=300, seed=0):
     rng = np.random.default_rng(seed)
     ledger = sf.GuardLedger(path, guard)
     logged = [float(x) for x in guard.low + (guard.high - guard.low) * rng.beta(8, 2, 300)]
-    state, due = guard.admit(guard.begin([*logged, None], run="r"), "c"), []
+    state, due = begun(guard, [*logged, None]), []
     for k in range(episodes):
         if k == 100:
             state = guard.admit(state, "d", "f1")
@@ -80,7 +81,7 @@ def test_no_plan_is_certified_after_an_alarm(tmp_path, floor):
     is not.
     """
     guard = sf.Guard(floor=floor, low=0.0, high=1.0)
-    state = guard.admit(guard.begin([1.0] * 300, run="r"), "c")
+    state = begun(guard, [1.0] * 300)
     path = tmp_path / "g.ledger"
     with sf.GuardLedger(path, guard) as ledger:
         for at in ("before", "after"):
@@ -159,7 +160,7 @@ def test_a_trusted_plan_plays_no_candidate_that_is_not_proved(tmp_path, shares, 
     floor may play.
     """
     guard = sf.Guard(floor=0.5, low=0.0, high=1.0)
-    state = guard.admit(guard.admit(guard.begin(logged=[1.0] * 200), "c"), "d")
+    state = guard.admit(begun(guard, [1.0] * 200), "d")
     ledger = sf.GuardLedger(tmp_path / "g.ledger", guard)
     plan = guard.plan(state)
     assert round(10 * plan.share["c"]) == round(10 * plan.share["d"]) == 1  # of ten tickets
@@ -190,13 +191,13 @@ def compared(b, c, level, zero, ratio):
 def test_a_bound_that_leaves_out_open_tickets_is_refused(tmp_path):
     """What the settled tickets alone would prove: the others must count as the worst return."""
     guard = sf.Guard(floor=0.5, low=0.0, high=1.0)
-    state = guard.admit(guard.begin(logged=[1.0] * 200), "c")
+    state = begun(guard, [1.0] * 200)
     assert round(10 * guard.plan(state).share["c"]) == 1  # of ten tickets
     for k in range(60):
         ret = float(k % 3 > 0) if k % 4 else None
         state = guard.replay([("c", ret), *[("baseline", 1.0)] * 9], state=state)
     with sf.GuardLedger(tmp_path / "g.ledger", guard) as ledger:
-        ledger.write(guard.plan(guard.admit(guard.begin(logged=[1.0] * 200), "c")))
+        ledger.write(guard.plan(begun(guard, [1.0] * 200)))
         ledger.write(guard.plan(state))
         ledger.close(state)
     assert sf.check_ledger(tmp_path / "g.ledger").refusals == ()
@@ -217,12 +218,12 @@ def test_a_comparison_that_leaves_out_open_tickets_is_refused(tmp_path):
         sf.Guard(floor=sf.Relative(0.3), low=0.0, high=1.0, stages=()),
         np.random.default_rng(0),
     )
-    begun = state = guard.admit(guard.begin(run="r"), "c")
+    start = state = begun(guard)
     for k in range(300):
         ret = float(rng.random() < 0.7) if k % 4 else None
         state = guard.replay([("baseline" if k % 3 else "c", ret)], state=state)
     with sf.GuardLedger(tmp_path / "g.ledger", guard) as ledger:
-        ledger.write(guard.plan(begun))
+        ledger.write(guard.plan(start))
         ledger.write(guard.plan(state))
         ledger.close(state)
     assert sf.check_ledger(tmp_path / "g.ledger").refusals == ()
@@ -355,7 +356,7 @@ def test_a_ledger_is_continued_from_a_state_before_its_alarm(tmp_path):
         ("gone", lambda s, _: guard.withdraw(s, "a")),
     ):
         state, rng = (
-            guard.admit(guard.begin(logged=[1.0] * 200, run="r"), "a"),
+            begun(guard, [1.0] * 200, name="a"),
             np.random.default_rng(0),
         )
         ledger = sf.GuardLedger(tmp_path / name, guard)
