@@ -26,6 +26,7 @@ NAMES = (
     "thompson",
     "own",
 )
+FOUR = ("dope", "optpess-lp", "budget-exploration", "conservative-ucbvi")  # of other papers
 SHARES = {"every episode": 0.0, "blocks": 0.1}
 LP_AGENTS = {"dope": sf.DOPE, "optpess-lp": sf.OptPessLP}
 
@@ -194,7 +195,7 @@ def test_it_matters_when_plans_are_made(name):
     assert every.counts != blocks.counts
 
 
-@pytest.mark.parametrize("name", ["dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"])
+@pytest.mark.parametrize("name", FOUR)
 def test_warm_starts_are_the_same_in_both(name, same):
     """Runs continue from the basis and the account of counts, and leave the counts alone."""
     world, _, _, floor = setting(False)
@@ -233,7 +234,7 @@ def test_costs_of_ones_own_are_the_same_in_both(name, same):
     assert runs[0].budget == spent + 0.4
 
 
-@pytest.mark.parametrize("name", ["dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"])
+@pytest.mark.parametrize("name", FOUR)
 def test_the_number_of_workers_changes_nothing(name, same):
     world, _, _, floor = setting(False)
     agent = build(name)
@@ -254,7 +255,7 @@ def test_the_number_of_workers_changes_nothing(name, same):
 def learnt():
     """Counts of agents that are off the baseline, with basis and account."""
     found = {}
-    for name in ("dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"):
+    for name in FOUR:
         world, _, _, _ = setting(False)
         run = sf.simulate(world, build(name), 300, seed=4)
         assert run.sources["optimistic"] > 0
@@ -262,7 +263,7 @@ def learnt():
     return found
 
 
-@pytest.mark.parametrize("name", ["dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"])
+@pytest.mark.parametrize("name", FOUR)
 def test_saved_counts_give_the_same_plan(name, learnt, tmp_path):
     agent, counts = build(name), learnt[name]
     counts.save(tmp_path / "counts.npz")

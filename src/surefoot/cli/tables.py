@@ -3,6 +3,7 @@ numbers for programs.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from surefoot.base.text import how_many
@@ -129,11 +130,12 @@ def print_runs(runs: Sequence[Run]) -> None:
     console.width = max(console.width, console.measure(table, options=endless).maximum)
     console.print(table)
     console.print()
+    tell = partial(console.print, highlight=False, soft_wrap=True)
     for promise in dict.fromkeys(run.promise_in_words for run in runs):
         agents = ", ".join(run.agent for run in runs if run.promise_in_words == promise)
-        console.print(f"{agents}: {promise}.", highlight=False, soft_wrap=True)
+        tell(f"{agents}: {promise}.")
     for footnote in dict.fromkeys(run.promise.footnote for run in runs if run.promise.footnote):
-        console.print(f"{footnote}.", highlight=False, soft_wrap=True)
+        tell(f"{footnote}.")
     if knows:
         console.print("knows V^b: was the agent given the baseline's value?", soft_wrap=True)
     if in_sum:
@@ -142,9 +144,7 @@ def print_runs(runs: Sequence[Run]) -> None:
         console.print(text, soft_wrap=True)
     for run in runs:
         if run.alarm is not None:
-            console.print(
-                f"{run.agent}: {run.alarm}", style="bold red", highlight=False, soft_wrap=True
-            )
+            tell(f"{run.agent}: {run.alarm}", style="bold red")
         if run.interrupted:
             console.print(
                 f"{run.agent} was interrupted after {run.episodes:,} episodes.", style="bold red"

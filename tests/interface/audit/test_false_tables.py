@@ -221,11 +221,7 @@ def test_a_run_in_short_pieces_is_held_against_its_table():
     def pieces(forgets):
         counts = None
         for piece in range(20):
-            run = (
-                learnt(nothing, episodes=8, counts=counts)
-                if counts is None
-                else sf.learn(nothing, agent(), 8, seed=piece, counts=counts)
-            )
+            run = sf.learn(nothing, agent(), 8, seed=piece, counts=counts)
             if run.alarm is not None:
                 return run
             counts = run.counts
