@@ -161,28 +161,14 @@ def test_a_lower_value_below_zero_never_plays_longer_than_its_entries_allow(acco
 
 def budget_agents(name, replan):
     world = sf.world(name)
-    v_b = value_of(world, world.baseline)
+    three = (world.problem, world.baseline, world.suggested_floor)
     shared = {"pooled": world.stationary, "replan": replan}
+    given = shared | {"baseline_value": value_of(world, world.baseline)}
     bpi = sf.BPIUCBVI(world.problem, pooled=world.stationary)
-    own = sf.BudgetExploration(world.problem, world.baseline, world.suggested_floor, **shared)
-    shared["baseline_value"] = v_b
-    yield world, own
-    yield (
-        world,
-        sf.BudgetExploration(world.problem, world.baseline, world.suggested_floor, **shared),
-    )
-    yield (
-        world,
-        sf.ConservativeUCBVI(
-            world.problem, world.baseline, world.suggested_floor, learner=bpi, **shared
-        ),
-    )
-    yield (
-        world,
-        sf.ConservativeUCBVI(
-            world.problem, world.baseline, world.suggested_floor, episodes=500, **shared
-        ),
-    )
+    yield world, sf.BudgetExploration(*three, **shared)
+    yield world, sf.BudgetExploration(*three, **given)
+    yield world, sf.ConservativeUCBVI(*three, learner=bpi, **given)
+    yield world, sf.ConservativeUCBVI(*three, episodes=500, **given)
 
 
 def spied_plans(monkeypatch, agent, play):

@@ -63,6 +63,16 @@ def make(kind, world, baseline):
     return build
 
 
+@pytest.fixture
+def costly(make, cost, spent):
+    """The same about costs, with a budget that is so much above what the baseline costs."""
+
+    def build(above, **settings):
+        return make(**{"cost": cost, "budget": spent + above, "baseline_cost": spent, **settings})
+
+    return build
+
+
 # ---- refusals
 
 
@@ -362,13 +372,12 @@ def spied(monkeypatch, world, agent):
     return sf.simulate(world, agent, 150, seed=0), played
 
 
-def test_a_run_about_costs(kind, make, world, baseline, cost, spent, monkeypatch):
+def test_a_run_about_costs(kind, costly, world, cost, spent, monkeypatch):
     """Violations are of the budget: recounted from the policies that were planned, by their
     exact visits.
     """
     box = OWN_BOX[kind](1e-3 if kind == "DOPE" else 5e-5)
-    settings = {"cost": cost, "budget": spent + 0.3, "baseline_cost": spent}
-    agent = make(**settings, bounds=box, replan=0.0)
+    agent = costly(0.3, bounds=box, replan=0.0)
     run, played = spied(monkeypatch, world, agent)
     costs = np.array([(sf.occupancy(world, policy) * cost).sum() for policy in played])
     assert len(costs) == run.episodes == 150
@@ -406,43 +415,39 @@ def test_a_broken_budget_is_counted(kind, world, monkeypatch):
     assert "NOT CERTIFIED" in str(run.promise)
 
 
-def test_a_baseline_over_the_budget_is_warned_of(make, world, cost, spent):
-    agent = make(cost=cost, budget=spent - 0.1, baseline_cost=spent - 0.5)
+def test_a_baseline_over_the_budget_is_warned_of(costly, world, spent):
+    agent = costly(-0.1, baseline_cost=spent - 0.5)
     with pytest.warns(
         sf.FloorAboveBaseline, match=r"The baseline costs 1\.\d+, above the budget of 1\.\d+"
     ):
         run = sf.simulate(world, agent, 20, seed=0)
     assert run.violations == 20
     assert str(run.promise).startswith("no promise: its premise is false, the baseline costs")
-    fine = make(cost=cost, budget=spent + 0.1, baseline_cost=spent)
     # control: no warning (they are errors here), no violation
-    run = sf.simulate(world, fine, 20, seed=0)
+    run = sf.simulate(world, costly(0.1), 20, seed=0)
     assert run.violations == 0
     assert str(run.promise).startswith(
         "certified at delta = 0.05 for the cost of every episode's policy, at most"
     )
 
 
-def test_a_floor_beside_costs_has_no_promise(make, world, cost, spent, value):
-    agent = make(cost=cost, budget=spent + 0.3, baseline_cost=spent)
-    run = sf.simulate(world, agent, 20, seed=0, floor=value - 0.1)
+def test_a_floor_beside_costs_has_no_promise(costly, world, value):
+    run = sf.simulate(world, costly(0.3), 20, seed=0, floor=value - 0.1)
     assert str(run.promise).startswith("no promise for this floor: the agent keeps costs within")
     assert (run.floor, run.budget, run.max_cost, run.violations) == (value - 0.1, None, None, 0)
 
 
-def test_the_baselines_row_of_a_run_about_costs(make, world, cost, spent):
+def test_the_baselines_row_of_a_run_about_costs(costly, world, spent):
     """Its violations are of the budget, too: how many episodes on the baseline alone would have
     broken it.
     """
-    fine = rows(
-        [sf.simulate(world, make(cost=cost, budget=spent + 0.3, baseline_cost=spent), 20, seed=0)]
-    )
+    fine = rows([sf.simulate(world, costly(0.3), 20, seed=0)])
     assert fine[0]["agent"] == "baseline alone"
     assert fine[0]["cost"] == pytest.approx(spent, abs=1e-12)
     assert fine[1]["cost"] == pytest.approx(spent, abs=1e-12)
     assert fine[0]["violations"] == 0
     with pytest.warns(sf.FloorAboveBaseline):
-        run = sf.simulate(world, make(cost=cost, budget=spent - 0.1, baseline_cost=0.1), 20, seed=0)
+        run = sf.simulate(world, costly(-0.1, baseline_cost=0.1), 20, seed=0)
     assert [row["violations"] for row in rows([run])] == [20, 20]
 
 
@@ -507,14 +512,14 @@ def test_a_scaled_rival_is_never_certified(scale, world, baseline, value):
         assert agent.plan(sf.Counts.zeros(world.problem)).safety != "NOT CERTIFIED"
 
 
-def test_a_scaled_agent_for_costs_is_never_certified(kind, make, world, cost, spent, value):
+def test_a_scaled_agent_for_costs_is_never_certified(kind, costly, world, value):
     """Whatever else is to be said about its promise: the premise, or another floor."""
     box = OWN_BOX[kind](0.5)
-    fine = make(cost=cost, budget=spent + 0.3, baseline_cost=spent, bounds=box)
+    fine = costly(0.3, bounds=box)
     for floor in (None, value - 0.1):
         run = sf.simulate(world, fine, 5, seed=0, floor=floor)
         assert "NOT CERTIFIED" in str(run.promise)
-    over = make(cost=cost, budget=spent - 0.1, baseline_cost=0.1, bounds=box)
+    over = costly(-0.1, baseline_cost=0.1, bounds=box)
     with pytest.warns(sf.FloorAboveBaseline):
         assert "NOT CERTIFIED" in str(sf.simulate(world, over, 5, seed=0).promise)
 
