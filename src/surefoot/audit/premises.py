@@ -99,12 +99,10 @@ class Premises:
         """Return the state, as it is stored in a file; what was bet against the table is stored
         with the counts.
         """
-        table: dict[str, AnyArray] = {"premises": np.asarray(self.episodes)}
-        return (
-            table
-            if self.alarm is None
-            else {**table, "contradiction": np.asarray(json.dumps(self.alarm))}
-        )
+        arrays: dict[str, AnyArray] = {"premises": np.asarray(self.episodes)}
+        if self.alarm is not None:
+            arrays["contradiction"] = np.asarray(json.dumps(self.alarm))
+        return arrays
 
     def restored(self, path: str | Path, arrays: dict[str, AnyArray]) -> "Premises":
         """Return the state that `arrays` stored; the bets of this one are those of the counts."""
