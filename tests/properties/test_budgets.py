@@ -410,15 +410,11 @@ def changed(world):
     yield budget(other_rewards(world), world.baseline)
     yield sf.BudgetExploration(world.problem, pi_b, 0.6)
     yield sf.BudgetExploration(world.problem, pi_b, 0.61, **settings)
-    yield sf.BudgetExploration(world.problem, pi_b, 0.6, delta=0.05 + 1e-12, **settings)
-    yield sf.BudgetExploration(
-        world.problem, pi_b, 0.6, bounds=sf.KL(full_support=True), **settings
-    )
-    yield sf.BudgetExploration(world.problem, pi_b, 0.6, bounds=sf.KL(scale=0.5), **settings)
-    yield sf.BudgetExploration(world.problem, pi_b, 0.6, returns=sf.Returns(), **settings)
-    yield sf.BudgetExploration(
-        world.problem, pi_b, 0.6, learner=sf.BPIUCBVI(world.problem), **settings
-    )
+    yield budget(world, delta=0.05 + 1e-12)
+    yield budget(world, bounds=sf.KL(full_support=True))
+    yield budget(world, bounds=sf.KL(scale=0.5))
+    yield budget(world, returns=sf.Returns())
+    yield budget(world, learner=sf.BPIUCBVI(world.problem))
     yield sf.ConservativeUCBVI(world.problem, pi_b, 0.6, **settings)
     yield sf.ConservativeUCBVI(world.problem, pi_b, 0.6, episodes=1000, **settings)
 
