@@ -51,7 +51,6 @@ ALLOWED = {
     "numba": {"kernels"},
     "numpy": {
         "agents",
-        "audit.guard_ledger",
         "audit.history",
         "audit.ledger",
         "audit.premises",
