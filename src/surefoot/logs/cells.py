@@ -46,6 +46,7 @@ MEMORY = "256MB"
 # bytes of CSV at a time: with DuckDB's default of 32 MB, small limits of memory are exceeded
 BUFFER = 8_000_000
 ROW_GROUP = 61_440  # rows, for the same reason
+FAR = 10**12  # rows of one file, at most
 CHUNK = 10_000  # rows at a time
 MOST_BYTES = 4 * (LONGEST + BLOCK)  # of a row
 # else a folder called action=mail takes the place of the column action
@@ -81,9 +82,17 @@ class Files(NamedTuple):
             else f"{self.names[0]} and {len(self.names) - 1} more"
         )
 
-    def place(self, file: int, row: int) -> str:
-        """What a row is called."""
-        return f"{self.names[file]}, row {row:,}"
+    def place(self, row: int) -> str:
+        """What a row of `raw` is called."""
+        return f"{self.names[row // FAR]}, row {row % FAR:,}"
+
+    def places(self, rows: Iterable[int]) -> tuple[int | str, ...]:
+        """Return rows of `raw` by their numbers; of several files with their names."""
+        several = len(self.names) > 1
+        return tuple(
+            f"{Path(self.names[row // FAR]).name} {row % FAR}" if several else int(row % FAR)
+            for row in rows
+        )
 
 
 def find_files(paths: Paths, delimiter: str | None = None) -> Files:
@@ -169,15 +178,15 @@ class Raw(NamedTuple):
     """Files that were opened. Where there are rows, the view `raw` has the wanted columns, each by
     its meaning.
 
-    Of text, and where it is asked for, it also has `file`, the number of the file, and `row`, from
-    1 in each of them.
+    It also has `row`: the number of the row, from 1 in each file, and FAR more for each file before
+    it.
     """
 
     rows: int
     # DuckDB's type of each wanted column that is there; VARCHAR of all that is text
     kinds: Mapping[str, str]
     torn: int  # how many rows have not the fields of the header
-    first_torn: tuple[tuple[int, Torn], ...]  # each with its file
+    first_torn: tuple[Torn, ...]  # with the numbers that rows have in `raw`
 
 
 def open_raw(
@@ -186,7 +195,6 @@ def open_raw(
     wanted: Wanted,
     folder: Path,
     *,
-    numbered: bool = False,
     keep_torn: bool = False,
 ) -> Raw:
     """Open files as the view `raw`, if there are rows.
@@ -204,9 +212,13 @@ def open_raw(
     there = {name.lower(): name for look in looks for name in look.columns}
     _require_needed(files, wanted, there)
     torn = sum(look.torn for look in looks)
-    first_torn = tuple((i, row) for i, look in enumerate(looks) for row in look.first_torn)
+    first_torn = tuple(
+        each._replace(row=i * FAR + each.row)
+        for i, look in enumerate(looks)
+        for each in look.first_torn
+    )
     if torn and not keep_torn:
-        raise InvalidLog(_about_torn(files, torn, *first_torn[0]))
+        raise InvalidLog(_about_torn(files, torn, first_torn[0]))
     held = {
         meaning: there[name.lower()]
         for meaning, name in wanted.names.items()
@@ -214,7 +226,7 @@ def open_raw(
     }
     if files.form == "parquet":
         _require_equal_kinds(con, files, [name.lower() for name in held.values()])
-        con.execute(f"CREATE VIEW raw AS {_of_parquet(files, held, numbered)}")
+        con.execute(f"CREATE VIEW raw AS {_of_parquet(files, held)}")
     else:
         con.execute(f"CREATE VIEW raw AS {_of_text(con, files, looks, held, folder)}")
     kinds = {
@@ -296,13 +308,13 @@ def _shown(name: str) -> str:
     return name if name == name.strip() else repr(name)
 
 
-def _about_torn(files: Files, torn: int, i: int, first: Torn) -> str:
+def _about_torn(files: Files, torn: int, first: Torn) -> str:
     others = f" {torn - 1:,} more are torn like that." if torn > 1 else ""
+    delimiter = files.delimiters[first.row // FAR]
     return (
-        f"{files.place(i, first.row)} (line {first.line:,}) has {first.fields} fields, expected "
+        f"{files.place(first.row)} (line {first.line:,}) has {first.fields} fields, expected "
         f"{first.expected}, as in the header.{others} Correct this where the file is made: a value "
-        f"that holds the delimiter, {files.delimiters[i]!r}, needs quotes around it, and no line "
-        "is empty."
+        f"that holds the delimiter, {delimiter!r}, needs quotes around it, and no line is empty."
     )
 
 
@@ -341,21 +353,20 @@ def _is_empty(con: "duckdb.DuckDBPyConnection", name: str, column: str) -> bool:
     return not n
 
 
-def _of_parquet(files: Files, held: Mapping[str, str], numbered: bool) -> str:
+def _of_parquet(files: Files, held: Mapping[str, str]) -> str:
     """Return the query of the wanted columns of Parquet files."""
     chosen = [f"{quote_name(name)} AS {quote_name(meaning)}" for meaning, name in held.items()]
-    options = f"union_by_name = true, {NO_FOLDERS}"
-    if numbered:
-        names = _listed(map(_absolute, files.names))
-        chosen += [
-            f"list_position({names}, surefoot_file) - 1 AS file",
-            "file_row_number + 1 AS row",
-        ]
-        options += ", filename = 'surefoot_file', file_row_number = true"
+    names = _listed(map(_absolute, files.names))
+    chosen.append(_numbered(f"list_position({names}, surefoot_file) - 1"))
     return (
         f"SELECT {', '.join(chosen)} FROM read_parquet({_listed(map(_pattern, files.names))}, "
-        f"{options})"
+        f"union_by_name = true, {NO_FOLDERS}, filename = 'surefoot_file', file_row_number = true)"
     )
+
+
+def _numbered(file: str) -> str:
+    """Return the column `row` of Parquet files, of which each has this number."""
+    return f"({file}) * {FAR} + file_row_number + 1 AS row"
 
 
 def _of_text(
@@ -371,7 +382,7 @@ def _of_text(
     places = [
         _as_parquet(con, files, i, look, held, folder) for i, look in enumerate(looks) if look.rows
     ]
-    chosen = [*map(quote_name, held), "file", "file_row_number + 1 AS row"]
+    chosen = [*map(quote_name, held), _numbered("file")]
     return (
         f"SELECT {', '.join(chosen)} FROM read_parquet({_listed(places)}, file_row_number = "
         f"true, {NO_FOLDERS})"
@@ -484,14 +495,14 @@ def rows_of(
         connected(MEMORY, spill) as con,
         readable(files.where),
     ):
-        raw = open_raw(con, files, wanted, Path(spill), numbered=True)
+        raw = open_raw(con, files, wanted, Path(spill))
         if not raw.rows:
             return
         cells = ", ".join(f"{quote_name(name)}::VARCHAR" for name in raw.kinds)
-        con.execute(f"SELECT file, row, {cells} FROM raw ORDER BY file, row")
+        con.execute(f"SELECT row, {cells} FROM raw ORDER BY row")
         while some := con.fetchmany(CHUNK):
-            for file, row, *values in some:
-                yield Row(files.place(file, row), dict(zip(raw.kinds, values, strict=True)))
+            for row, *values in some:
+                yield Row(files.place(row), dict(zip(raw.kinds, values, strict=True)))
 
 
 # ---- DuckDB --------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ NO_AMOUNT = (
     f"(NOT isfinite(reward) OR abs(reward) > {LARGEST_NUMBER!r})"
 )
 ASKED = 30  # so many are asked for: one episode may have errors in several rows
+FIRST = 5  # rows with an error that a finding names
 
 # Certificates presume a log from which no episode was left out because of how it went.
 LEAVE_OUT = "Leaving episodes out is sound only if it has nothing to do with how they went."
@@ -99,6 +100,10 @@ class Finding:
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", printable_lines(self.text))
 
+    def __str__(self) -> str:
+        rows = ", ".join(map(str, self.rows))
+        return f"{self.text} First rows: {rows}." if rows else self.text
+
 
 @dataclass(frozen=True)
 class LogReport:
@@ -167,10 +172,7 @@ class LogReport:
                 f"rewards {np.nanmin(log.rewards.min):g}..{np.nanmax(log.rewards.max):g}, mean "
                 f"return per episode {log.mean_return:.6g}",
             ]
-        for finding in self.findings:
-            rows = ", ".join(map(str, finding.rows))
-            first = f" First rows: {rows}." if rows else ""
-            lines.append(f"{finding.kind}: {finding.text}{first}")
+        lines += [f"{finding.kind}: {finding}" for finding in self.findings]
         lines.append("The log can be used." if self.usable else "The log cannot be used as it is.")
         return "\n".join(lines)
 
@@ -207,9 +209,9 @@ def first_problem(log: OpenLog, horizon: int | None = None) -> str:
     """Return the errors of a log in one message, for `count_log`, which saw only that totals do
     not add up.
     """
-    texts = [finding.text for finding in audit(log, horizon).errors]
+    texts = [str(finding) for finding in audit(log, horizon).errors]
     texts = texts or ["The totals of its counts do not add up."]
-    return f"{log.where}: {' '.join(texts)} Which rows: sf.check_log, or `surefoot logs check`."
+    return f"{log.where}: {' '.join(texts)} All faults: sf.check_log, or `surefoot logs check`."
 
 
 class Fault(NamedTuple):
@@ -221,8 +223,8 @@ class Fault(NamedTuple):
 
 
 def findings_of(log: OpenLog, rows: str, faults: Sequence[Fault], final: int = 0) -> list[Finding]:
-    """Return a finding for each fault that some row has: how many rows, and some of their
-    episodes.
+    """Return a finding for each fault that some row has: how many rows, some of their episodes,
+    and the first rows.
     """
     # A WHERE would be answered from the statistics of Parquet files, which may leave out NaN
     # (duckdb#25521).
@@ -231,17 +233,14 @@ def findings_of(log: OpenLog, rows: str, faults: Sequence[Fault], final: int = 0
         for fault in faults
     ]
     answer = iter(log.row(f"SELECT {', '.join(asked)} FROM {rows}"))
-    return [
-        Finding(
-            "error",
-            fault.what,
-            described(fault.what, n, named(some), final=final, name=fault.name),
-            episodes_of(some),
-            int(n),
-        )
-        for fault, n, some in zip(faults, answer, answer, strict=True)
-        if n
-    ]
+    found = []
+    for fault, n, some in zip(faults, answer, answer, strict=True):
+        if n:
+            text = described(fault.what, n, named(some), final=final, name=fault.name)
+            (first,) = log.row(f"SELECT min(row, {FIRST}) FILTER ({fault.test}) FROM {rows}")
+            places = log.files.places(first)
+            found.append(Finding("error", fault.what, text, episodes_of(some), int(n), places))
+    return found
 
 
 def ends_of(first: int, last: int, horizon: int | None) -> tuple[int, int]:

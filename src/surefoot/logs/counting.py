@@ -71,8 +71,8 @@ def count_log(
 
     An episode that ended early must say so in the column terminated; it spends the remaining steps
     in an absorbing state. Steps may be numbered from 1. Totals that do not add up raise InvalidLog,
-    which names the episodes with errors. Only totals are checked here: `check_log` looks at every
-    episode.
+    which names episodes and rows with errors. Only totals are checked here: `check_log` looks at
+    every episode.
     """
     with open_log(paths, columns, memory, threads, delimiter) as log:
         source, glance = glanced(log, horizon, reward_range, after_end)
@@ -319,7 +319,7 @@ class Files:
         cut = f"SELECT count(*) FROM log WHERE truncated AND NOT terminated AND step < {last}"
         if "truncated" not in self.log.flags or self.log.row(cut)[0] == 0:
             return ""
-        return " ".join(finding.text for finding in audit(self.log, glance.H).errors)
+        return " ".join(map(str, audit(self.log, glance.H).errors))
 
     def sums_of_rewards(self, glance: Glance, seed: int) -> Mapping[str, AnyArray]:
         """Sum by pair. Each term is a whole number below 2^21, so a float64 holds the sum

@@ -18,8 +18,9 @@ import numpy as np
 
 from surefoot.base.sql import quote_text
 from surefoot.errors import InvalidLog
-from surefoot.logs.cells import MEMORY, Files, Paths, Raw, connected, find_files, readable
+from surefoot.logs.cells import FAR, MEMORY, Paths, Raw, connected, find_files, readable
 from surefoot.logs.checking import (
+    FIRST,
     NO_AMOUNT,
     Fault,
     Finding,
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     import duckdb
 
 LABELS = ("episode", "state", "action", "next_state")
-FIRST = 5  # rows of a fault that are named
-FAR = 10**12  # rows of one file, at most
 MOST_UNKNOWN = 100  # labels that were not declared, whose rows are looked for
 
 
@@ -66,7 +65,6 @@ class Written(NamedTuple):
     """
 
     log: OpenLog
-    files: Files
     raw: Raw
     # of each label: "whole", "truth", "number" (not all of them are whole), or "text"
     kinds: Mapping[str, str]
@@ -117,17 +115,17 @@ def _as_written(paths: Paths, asked: Asked) -> Iterator[Written]:
         connected(asked.memory, spill) as con,
     ):
         with readable(files.where):
-            raw = open_rows(con, files, names, Path(spill), all_faults=True)
+            raw = open_rows(con, files, names, Path(spill), keep_torn=True)
             held = list(raw.kinds)
             wide = ", ".join(f"{name}::VARCHAR AS {name}_w" for name in held)
-            con.execute(f"CREATE VIEW words AS SELECT {wide}, file * {FAR} + row AS row FROM raw")
+            con.execute(f"CREATE VIEW words AS SELECT {wide}, row FROM raw")
             kinds, mixed, unlike = _kinds(con, held)
             con.execute(
                 f"CREATE VIEW log AS SELECT {', '.join(_read(held, kinds))}, row FROM words"
             )
         text = frozenset(name for name in LABELS[:3] if kinds[name] == "text")
         flags = frozenset(flag for flag in FLAGS if flag in held)
-        yield Written(OpenLog(con, files.where, text, flags), files, raw, kinds, mixed, unlike)
+        yield Written(OpenLog(con, files, text, flags), raw, kinds, mixed, unlike)
 
 
 def _kinds(
@@ -207,38 +205,18 @@ def _read(held: Sequence[str], kinds: Mapping[str, str]) -> list[str]:
     return parts
 
 
-def _found(
-    written: Written, rows: str, faults: Sequence[Fault], final: int = 0
-) -> Iterator[Finding]:
-    """Yield a finding for each fault that some row has, with its first rows."""
-    for fault in faults:
-        for finding in findings_of(written.log, rows, [fault], final):
-            query = f"SELECT min(row, {FIRST}) FILTER ({fault.test}) FROM {rows}"
-            (some,) = written.log.row(query)
-            places = [(row // FAR, row % FAR) for row in some or ()]
-            yield replace(finding, rows=_named_rows(written.files, places))
-
-
-def _named_rows(files: Files, places: Sequence[tuple[int, int]]) -> tuple[int | str, ...]:
-    """Return rows by their numbers, of several files with their names."""
-    several = len(files.names) > 1
-    return tuple(
-        f"{Path(files.names[file]).name} {row}" if several else int(row) for file, row in places
-    )
-
-
 def _torn(written: Written) -> Iterator[Finding]:
     """Find rows of a CSV that have not the fields of the header."""
     torn, some = written.raw.torn, written.raw.first_torn[:FIRST]
     if torn:
-        file, first = some[0]
-        where = f"line {first.line} of {written.files.names[file]} has {first.fields}"
+        first, files = some[0], written.log.files
+        where = f"line {first.line} of {files.names[first.row // FAR]} has {first.fields}"
         text = described("fields", torn, "", name=f"{first.expected} of the header: {where}")
-        rows = _named_rows(written.files, [(i, each.row) for i, each in some])
+        rows = files.places(each.row for each in some)
         yield Finding("error", "fields", text, count=torn, rows=rows)
 
 
-def _missing(written: Written) -> Iterator[Finding]:
+def _missing(written: Written) -> list[Finding]:
     """Find values that are missing. An episode that has ended needs no next state."""
     tests = {
         name: f"{name}_w IS NULL"
@@ -249,7 +227,9 @@ def _missing(written: Written) -> Iterator[Finding]:
     if written.raw.torn:
         some = " OR ".join(f"{name}_w IS NOT NULL" for name in tests)
         tests = {name: f"{test} AND ({some})" for name, test in tests.items()}
-    return _found(written, "log", [Fault("missing", test, name) for name, test in tests.items()])
+    return findings_of(
+        written.log, "log", [Fault("missing", test, name) for name, test in tests.items()]
+    )
 
 
 def _words(written: Written) -> Iterator[Finding]:
@@ -258,8 +238,8 @@ def _words(written: Written) -> Iterator[Finding]:
     """
     for name in (name for name, unlike in written.unlike.items() if not unlike):
         test = f"{name}_w IS NOT NULL AND NOT {READS[name](f'{name}_w')}"
-        for finding in _found(
-            written, "log", [Fault("word", test, f"{name} that is not {EXPECTED[name]}")]
+        for finding in findings_of(
+            written.log, "log", [Fault("word", test, f"{name} that is not {EXPECTED[name]}")]
         ):
             yield _with_example(written, finding, f"{name}_w", test)
 
@@ -271,7 +251,7 @@ def _mixed(written: Written) -> Iterator[Finding]:
             word = f"{name}_w"
             test = f"{word} IS NOT NULL AND NOT {is_whole(word)}"
             what = f"{name} that is not a whole number, as states are elsewhere"
-            for finding in _found(written, "log", [Fault("word", test, what)]):
+            for finding in findings_of(written.log, "log", [Fault("word", test, what)]):
                 yield _with_example(written, finding, word, test)
 
 
@@ -283,13 +263,13 @@ def _with_example(written: Written, finding: Finding, word: str, test: str) -> F
 
 def _rewards(written: Written, reward_range: tuple[float, float] | None) -> Iterator[Finding]:
     """Find rewards that are not finite, or outside the declared range."""
-    yield from _found(written, "log", [Fault("reward", NO_AMOUNT)])
+    yield from findings_of(written.log, "log", [Fault("reward", NO_AMOUNT)])
     if reward_range is None:
         return
     units = declared_units(reward_range)
     lowest, highest = units.range.admitted
     test = f"isfinite(reward) AND NOT (reward BETWEEN {lowest!r} AND {highest!r})"
-    for finding in _found(written, "log", [Fault("range", test)]):
+    for finding in findings_of(written.log, "log", [Fault("range", test)]):
         low, high = written.log.row(
             "SELECT min(reward), max(reward) FROM log WHERE isfinite(reward)"
         )
@@ -320,7 +300,7 @@ def _undeclared(
             quote_text(label) if isinstance(label, str) else str(label) for label in unknown
         )
         test = " OR ".join(f"{column} IN ({listed})" for column in columns)
-        for finding in _found(written, "log", [Fault("undeclared", test)]):
+        for finding in findings_of(written.log, "log", [Fault("undeclared", test)]):
             yield replace(finding, text=str(refusal), episodes=())
 
 
@@ -338,7 +318,7 @@ def _chains(written: Written, horizon: int | None) -> Iterator[Finding]:
         "log WINDOW r AS (ORDER BY row)) WHERE episode IS NULL AND beside IS NOT NULL)"
     )
     whole = f"episode IS NOT NULL AND episode NOT IN {torn}"
-    yield from _found(written, in_order(final, whole), chain_faults(start, final), final)
+    yield from findings_of(written.log, in_order(final, whole), chain_faults(start, final), final)
 
 
 def check_log(

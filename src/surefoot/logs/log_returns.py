@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import LARGEST_NUMBER, require_number
+from surefoot.base.validation import require_number
 from surefoot.errors import InvalidLog
 from surefoot.logs.cells import MEMORY, Paths
-from surefoot.logs.checking import NO_AMOUNT
+from surefoot.logs.checking import NO_AMOUNT, first_problem
 from surefoot.logs.counting import glanced, rows_of
 from surefoot.logs.reading import open_log
 
@@ -34,10 +34,7 @@ def log_returns(
     with open_log(paths, columns, memory, None, delimiter) as log:
         _, glance = glanced(log, horizon, None, None)
         if log.row(f"SELECT coalesce(bool_or({NO_AMOUNT}), false) FROM log")[0]:
-            raise InvalidLog(
-                f"{log.where}: a reward is NaN, infinite or beyond {LARGEST_NUMBER:g}. Correct the "
-                "log."
-            )
+            raise InvalidLog(first_problem(log, horizon))
         found = log.ask(
             f"SELECT fsum(reward) AS paid, count(*) AS steps FROM {rows_of(glance)} GROUP BY id, "
             "episode"

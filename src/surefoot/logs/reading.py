@@ -3,7 +3,8 @@
 The columns are episode, step, state, action, reward, next_state, and terminated and truncated where
 they are known. The probabilities with which actions were chosen need not be known. Whatever the
 names and types of the columns are, all other modules read one view, `log`: id, episode, step
-BIGINT, state, action, next_state (BIGINT or VARCHAR), reward DOUBLE, terminated, truncated BOOLEAN.
+BIGINT, state, action, next_state (BIGINT or VARCHAR), reward DOUBLE, terminated, truncated BOOLEAN,
+and row BIGINT (`Files.places` names it).
 """
 
 import tempfile
@@ -59,9 +60,14 @@ class OpenLog:
     """A log that can be queried; `log` is the view to query."""
 
     con: "duckdb.DuckDBPyConnection"
-    where: str  # for messages
+    files: Files
     text: frozenset[str]  # which of episode, state, action are text
     flags: frozenset[str]  # which of terminated, truncated exist
+
+    @property
+    def where(self) -> str:
+        """The names of the files, for messages."""
+        return self.files.where
 
     def ask(self, query: str) -> dict[str, Any]:
         """Return the answer as named numpy arrays."""
@@ -107,7 +113,7 @@ def open_log(
             raw = open_rows(con, files, names, Path(spill))
             con.execute("SET preserve_insertion_order = false")
             text, flags = _view(con, files, names, _kinds(con, files, raw), Path(spill))
-        yield OpenLog(con, files.where, text, flags)
+        yield OpenLog(con, files, text, flags)
 
 
 def open_rows(
@@ -116,11 +122,9 @@ def open_rows(
     names: Mapping[str, str],
     folder: Path,
     *,
-    all_faults: bool = False,
+    keep_torn: bool = False,
 ) -> Raw:
-    """Open the files of a log as the view `raw`; for `all_faults` with numbers of rows, torn
-    ones without values.
-    """
+    """Open the files of a log as the view `raw`; torn rows are refused, or kept without values."""
     said = [
         meaning for meaning, name in names.items() if name != meaning and meaning not in COLUMNS
     ]
@@ -130,7 +134,7 @@ def open_rows(
         "Names of columns stand in line 1, and nothing above them. Give its name in the log: "
         "columns={{'{0}': ...}}, or --column {0}=NAME.",
     )
-    raw = open_raw(con, files, wanted, folder, numbered=all_faults, keep_torn=all_faults)
+    raw = open_raw(con, files, wanted, folder, keep_torn=keep_torn)
     if not raw.rows:
         raise InvalidLog(
             f"{files.where} is empty: it has no rows. Expected one row for each step of each "
@@ -187,22 +191,23 @@ def _first_unfit(
     fits = " OR ".join(
         fit(name) for kind, fit in TEXT_KINDS if any(kind in family for family in families)
     )
-    query = f"SELECT file, row, {name} FROM raw WHERE NOT ({fits}) ORDER BY file, row LIMIT 1"
-    for file, row, value in con.execute(query).fetchall():
-        return files.place(file, row), repr(value[:60])
-    written = f"SELECT file, row, {name} FROM raw WHERE {name} IS NOT NULL"
-    for file, row, first in con.execute(f"{written} ORDER BY file, row LIMIT 1").fetchall():
+    query = f"SELECT row, {name} FROM raw WHERE NOT ({fits}) ORDER BY row LIMIT 1"
+    for row, value in con.execute(query).fetchall():
+        return files.place(row), repr(value[:60])
+    written = f"SELECT row, {name} FROM raw WHERE {name} IS NOT NULL"
+    for row, first in con.execute(f"{written} ORDER BY row LIMIT 1").fetchall():
         tests = [
             fit(name) for kind, fit in TEXT_KINDS if any(kind in family for family in families)
         ]
         alike = next(
             test
             for test in tests
-            if con.execute(f"{written} AND {test} AND file = {file} AND row = {row}").fetchall()
+            if con.execute(f"{written} AND {test} AND row = {row}").fetchall()
         )
-        (other,) = con.execute(f"{written} AND NOT {alike} ORDER BY file, row LIMIT 1").fetchall()
-        above = f"{first[:60]!r} in {files.place(file, row)}"
-        return files.place(*other[:2]), f"{other[2][:60]!r}, of another kind than {above}"
+        query = f"{written} AND NOT {alike} ORDER BY row LIMIT 1"
+        ((other_row, other),) = con.execute(query).fetchall()
+        above = f"{first[:60]!r} in {files.place(row)}"
+        return files.place(other_row), f"{other[:60]!r}, of another kind than {above}"
     return files.where, "nowhere written"
 
 
@@ -251,13 +256,12 @@ def _view(
         meaning = "true or false, or 1 or 0"
         require(name, WHOLE, ("BOOLEAN",), meaning=meaning)
         odd = f"{name}::VARCHAR NOT IN ('0', '1')"
-        place, order = ("file, row", "ORDER BY file, row") if is_text else ("0, NULL", "")
-        query = f"SELECT {place}, {name} FROM raw WHERE {odd} {order} LIMIT 1"
+        query = f"SELECT row, {name} FROM raw WHERE {odd} ORDER BY row LIMIT 1"
         found = None if kinds[name] == "BOOLEAN" else con.execute(query).fetchone()
         if found is not None:
-            at = files.where if found[1] is None else files.place(*found[:2])
+            row, value = found
             called = column_called(names[name], name)
-            raise InvalidLog(f"{at}: column {called} is {found[2]}, expected {meaning}.")
+            raise InvalidLog(f"{files.place(row)}: column {called} is {value}, expected {meaning}.")
 
     def cast(name: str) -> str:
         if kinds[name] == "BOOLEAN":
@@ -273,7 +277,7 @@ def _view(
         if "terminated" in flags
         else f"{cast('next_state')} AS next_state"
     ]
-    chosen += ["reward::DOUBLE AS reward", *(f"{flag[name]} AS {name}" for name in FLAGS)]
+    chosen += ["reward::DOUBLE AS reward", *(f"{flag[name]} AS {name}" for name in FLAGS), "row"]
     rows = f"SELECT {', '.join(chosen)} FROM raw"
     if is_text:
         path = quote_text(folder / "log.parquet")

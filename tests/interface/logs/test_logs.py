@@ -204,6 +204,26 @@ def test_rows_that_do_not_belong_together(tmp_path, what):
     assert_refused(write(tmp_path / f"log.{ending}", query), words, episodes)
 
 
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+@pytest.mark.parametrize(
+    ("value", "words"), [("NULL", "rows without"), ("'inf'", "infinite or NaN")]
+)
+def test_a_refusal_of_rewards_names_the_first_rows(tmp_path, ending, value, words):
+    path = tmp_path / f"log.{ending}"
+    kind = "DOUBLE" if ending == "parquet" else "VARCHAR"  # JSON has no infinity
+    where = "episode IN (2, 5) OR (episode = 1 AND step = 2)"
+    reward = f"CASE WHEN {where} THEN {value} ELSE reward::VARCHAR END::{kind}"
+    write(path, f"SELECT * REPLACE ({reward} AS reward) FROM given")
+    first = rf"Found 7 .*{words}.* First rows: 6, 7, 8, 9, 16\."
+    other = write(tmp_path / f"a.{ending}", "SELECT * REPLACE (episode + 90 AS episode) FROM given")
+    for call in (sf.count_log, sf.log_returns):
+        with pytest.raises(sf.InvalidLog, match=first):
+            call(path)
+        with pytest.raises(sf.InvalidLog, match=rf"First rows: log\.{ending} 6, log\.{ending} 7,"):
+            call([other, path])
+        call(other)  # control
+
+
 @pytest.mark.parametrize("column", NAMES)
 def test_nothing_may_be_missing(tmp_path, column):
     ending = ("parquet", "csv")[NAMES.index(column) % 2]
