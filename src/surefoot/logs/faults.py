@@ -34,13 +34,22 @@ from surefoot.logs.checking import (
 )
 from surefoot.logs.codebook import Declared, coded
 from surefoot.logs.counting import counted, declared_units, glanced, require_horizon
-from surefoot.logs.reading import COLUMNS, FLAGS, OpenLog, column_names, open_log, open_rows
+from surefoot.logs.reading import (
+    COLUMNS,
+    FLAGS,
+    LABELS,
+    OpenLog,
+    column_names,
+    columns_of_log,
+    kinds_of_text,
+    open_log,
+    open_rows,
+)
 from surefoot.logs.text import is_number, is_truth, is_whole
 
 if TYPE_CHECKING:
     import duckdb
 
-LABELS = ("episode", "state", "action", "next_state")
 MOST_UNKNOWN = 100  # labels that were not declared, whose rows are looked for
 
 
@@ -66,12 +75,10 @@ class Written(NamedTuple):
 
     log: OpenLog
     raw: Raw
-    # of each label: "whole", "truth", "number" (not all of them are whole), or "text"
-    kinds: Mapping[str, str]
     # are states whole numbers in one of state and next_state, and not all in the other?
     mixed: bool
-    # is there no value in the whole column that can be read as it should?
-    unlike: Mapping[str, bool]
+    # is there a value in the column that can be read as it should?
+    legible: Mapping[str, bool]
 
 
 class Asked(NamedTuple):
@@ -117,51 +124,46 @@ def _as_written(paths: Paths, asked: Asked) -> Iterator[Written]:
         with readable(files.where):
             raw = open_rows(con, files, names, Path(spill), keep_torn=True)
             held = list(raw.kinds)
-            wide = ", ".join(f"{name}::VARCHAR AS {name}_w" for name in held)
-            con.execute(f"CREATE VIEW words AS SELECT {wide}, row FROM raw")
-            kinds, mixed, unlike = _kinds(con, held)
-            con.execute(
-                f"CREATE VIEW log AS SELECT {', '.join(_read(held, kinds))}, row FROM words"
-            )
-        text = frozenset(name for name in LABELS[:3] if kinds[name] == "text")
-        flags = frozenset(flag for flag in FLAGS if flag in held)
-        yield Written(OpenLog(con, files, text, flags), raw, kinds, mixed, unlike)
+            words = ", ".join(f"{name}::VARCHAR AS {name}" for name in held)
+            con.execute(f"CREATE VIEW words AS SELECT {words}, row FROM raw")
+            labels, mixed = _labels(con, held)
+            legible = _is_legible(con, held)
+            flags = frozenset(flag for flag in FLAGS if flag in held)
+            # `_w`: as it is written; `_r`: what of it can be read
+            both = [f"{name} AS {name}_w" for name in held]
+            for name in held:
+                fits = READS[name](name) if name in READS else "true"
+                both.append(f"CASE WHEN {fits} THEN {name} END AS {name}_r")
+            con.execute(f"CREATE VIEW beside AS SELECT {', '.join(both)}, row FROM words")
+            log = columns_of_log(labels, flags, "TRY_CAST", "{}_r")
+            con.execute(f"CREATE VIEW log AS SELECT {', '.join(log)}, COLUMNS('.*_w') FROM beside")
+        text = frozenset(name for name in LABELS[:3] if labels[name] == "VARCHAR")
+        yield Written(OpenLog(con, files, text, flags), raw, mixed, legible)
 
 
-def _kinds(
-    con: "duckdb.DuckDBPyConnection", held: Sequence[str]
-) -> tuple[dict[str, str], bool, dict[str, bool]]:
-    """Return of what kind labels are, whether states are of two kinds, and which columns are of
-    another kind whole.
-    """
-    asked = []
-    for name in held:
-        tests = (READS.get(name, is_whole), is_truth, _is_exact)
-        asked += [f"count({name}_w)", *(f"count(*) FILTER ({test(f'{name}_w')})" for test in tests)]
-    answer = con.execute(f"SELECT {', '.join(asked)} FROM words").fetchone()
-    assert answer is not None
-    counts = {name: answer[4 * i : 4 * i + 4] for i, name in enumerate(held)}
+def _labels(con: "duckdb.DuckDBPyConnection", held: Sequence[str]) -> tuple[dict[str, str], bool]:
+    """Return the type that labels are read as, and whether states are of two kinds."""
+    found = kinds_of_text(con, "words", held)
+    exact = ", ".join(f"bool_and({_is_exact(name)})" for name in LABELS)
+    (answer,) = con.execute(f"SELECT {exact} FROM words").fetchall()
     kinds = {}
-    for name in LABELS:
-        n, whole, truth, number = counts[name]
-        kinds[name] = (
-            "whole"
-            if whole == n
-            else "truth"
-            if truth == n
-            else "number"
-            if number == n
-            else "text"
+    for name, is_exact in zip(LABELS, answer, strict=True):
+        is_empty, is_inexact = is_exact is None, found[name] == "DOUBLE" and not is_exact
+        kinds[name] = "BIGINT" if is_empty else "VARCHAR" if is_inexact else found[name]
+    both = {kinds["state"], kinds["next_state"]}
+    if len(both) > 1:
+        kinds["state"] = kinds["next_state"] = (
+            "DOUBLE" if both == {"BIGINT", "DOUBLE"} else "VARCHAR"
         )
-    mixed = {kinds["state"], kinds["next_state"]} == {"whole", "text"}
-    if kinds["state"] != kinds["next_state"]:
-        both = {kinds["state"], kinds["next_state"]}
-        kinds["state"] = kinds["next_state"] = "number" if both == {"whole", "number"} else "text"
-    return (
-        kinds,
-        mixed,
-        {name: counts[name][0] > 0 == counts[name][1] for name in READS if name in held},
-    )
+    return kinds, both == {"BIGINT", "VARCHAR"}
+
+
+def _is_legible(con: "duckdb.DuckDBPyConnection", held: Sequence[str]) -> dict[str, bool]:
+    """Return whether a value of each column that is no label can be read, or there is none."""
+    names = [name for name in READS if name in held]
+    asked = ", ".join(f"coalesce(bool_or({READS[name](name)}), true)" for name in names)
+    (answer,) = con.execute(f"SELECT {asked} FROM words").fetchall()
+    return dict(zip(names, answer, strict=True))
 
 
 def _is_exact(column: str) -> str:
@@ -169,40 +171,6 @@ def _is_exact(column: str) -> str:
     is read.
     """
     return f"({is_number(column)} AND abs(try_cast({column} AS DOUBLE)) < {2**53})"
-
-
-def _read(held: Sequence[str], kinds: Mapping[str, str]) -> list[str]:
-    """Return the columns of `log`: what is written, and what can be read of it."""
-    truth = (
-        "CASE WHEN try_cast({0} AS BOOLEAN) THEN 1 WHEN NOT try_cast({0} AS BOOLEAN) THEN 0 "
-        "END::BIGINT"
-    )
-    by_kind = {
-        "whole": "try_cast({0} AS BIGINT)",
-        "truth": truth,
-        "number": "try_cast({0} AS DOUBLE)",
-        "text": "{0}",
-    }
-    ends = "coalesce(try_cast(terminated_w AS BOOLEAN), try_cast(terminated_w AS BIGINT)::BOOLEAN)"
-    cut = ends.replace("terminated_w", "truncated_w")
-    parts = [f"{name}_w" for name in held]
-    parts += [f"{by_kind[kinds[name]].format(f'{name}_w')} AS {name}" for name in LABELS[:3]]
-    after = by_kind[kinds["next_state"]].format("next_state_w")
-    here = by_kind[kinds["state"]].format("state_w")
-    # An episode that has ended needs no next state.
-    after = (
-        f"CASE WHEN {ends} THEN coalesce({after}, {here}) ELSE {after} END"
-        if "terminated" in held
-        else after
-    )
-    parts.append(f"{after} AS next_state")
-    parts.append(f"CASE WHEN {is_whole('step_w')} THEN try_cast(step_w AS BIGINT) END AS step")
-    parts.append(
-        f"CASE WHEN {is_number('reward_w')} THEN try_cast(reward_w AS DOUBLE) END AS reward"
-    )
-    parts += [f"{ends if 'terminated' in held else 'false'} AS terminated"]
-    parts += [f"{cut if 'truncated' in held else 'false'} AS truncated"]
-    return parts
 
 
 def _torn(written: Written) -> Iterator[Finding]:
@@ -236,7 +204,7 @@ def _words(written: Written) -> Iterator[Finding]:
     """Find values that are written, and cannot be read. A column of which none can is of another
     kind, row by row.
     """
-    for name in (name for name, unlike in written.unlike.items() if not unlike):
+    for name in (name for name, is_legible in written.legible.items() if is_legible):
         test = f"{name}_w IS NOT NULL AND NOT {READS[name](f'{name}_w')}"
         for finding in findings_of(
             written.log, "log", [Fault("word", test, f"{name} that is not {EXPECTED[name]}")]

@@ -8,7 +8,7 @@ and row BIGINT (`Files.places` names it).
 """
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,7 +112,9 @@ def open_log(
         with readable(files.where):
             raw = open_rows(con, files, names, Path(spill))
             con.execute("SET preserve_insertion_order = false")
-            text, flags = _view(con, files, names, _kinds(con, files, raw), Path(spill))
+            is_text = files.form != "parquet"
+            kinds = kinds_of_text(con, "raw", raw.kinds) if is_text else raw.kinds
+            text, flags = _view(con, files, names, kinds, Path(spill))
         yield OpenLog(con, files, text, flags)
 
 
@@ -158,26 +160,27 @@ def column_names(columns: Mapping[str, str] | None) -> dict[str, str]:
     return {name: given.get(name, name) for name in (*COLUMNS, *FLAGS)}
 
 
-def _kinds(con: "duckdb.DuckDBPyConnection", files: Files, raw: Raw) -> Mapping[str, str]:
-    """Return the type of each column. Of text it is what all its values can be."""
-    if files.form == "parquet":
-        return raw.kinds
-    kinds = dict.fromkeys(raw.kinds, "VARCHAR")
+def kinds_of_text(
+    con: "duckdb.DuckDBPyConnection", view: str, columns: Iterable[str]
+) -> dict[str, str]:
+    """Return the type of each column of a view of texts: what all its values can be."""
+    kinds = dict.fromkeys(columns, "VARCHAR")
     for kind, fits in TEXT_KINDS:
         left = [name for name in kinds if kinds[name] == "VARCHAR"]
         asked = [f"count({name}) > 0 AND bool_and({fits(name)})" for name in left]
-        (answer,) = con.execute(f"SELECT {', '.join([*asked, 'count(*)'])} FROM raw").fetchall()
+        (answer,) = con.execute(f"SELECT {', '.join([*asked, 'count(*)'])} FROM {view}").fetchall()
         kinds |= {name: kind for name, fit in zip(left, answer, strict=False) if fit}
     for name in LABELS:
-        if kinds.get(name) == "BOOLEAN" and not _one_way(con, name):  # true and TRUE are two labels
+        # true and TRUE are two labels
+        if kinds.get(name) == "BOOLEAN" and not _one_way(con, view, name):
             kinds[name] = "VARCHAR"
     return kinds
 
 
-def _one_way(con: "duckdb.DuckDBPyConnection", name: str) -> bool:
+def _one_way(con: "duckdb.DuckDBPyConnection", view: str, name: str) -> bool:
     """Are true and false each written in one way?"""
     ((ways, values),) = con.execute(
-        f"SELECT count(DISTINCT {name}), count(DISTINCT lower({name})) FROM raw"
+        f"SELECT count(DISTINCT {name}), count(DISTINCT lower({name})) FROM {view}"
     ).fetchall()
     return bool(ways == values)
 
@@ -209,6 +212,28 @@ def _first_unfit(
         above = f"{first[:60]!r} in {files.place(row)}"
         return files.place(other_row), f"{other[:60]!r}, of another kind than {above}"
     return files.where, "nowhere written"
+
+
+def columns_of_log(
+    labels: Mapping[str, str], flags: Collection[str], cast: str = "CAST", written: str = "{}"
+) -> list[str]:
+    """Return the columns of the view `log`, for labels of these types and the flags that are there;
+    `written` is what each is called where it is read.
+    """
+
+    def read(name: str, kind: str) -> str:
+        value = f"{cast}({written.format(name)} AS {kind})"
+        return f"{value}::INT::BIGINT" if name in LABELS and kind == "BOOLEAN" else value
+
+    flag = {name: read(name, "BOOLEAN") if name in flags else "false" for name in FLAGS}
+    values = {name: read(name, kind) for name, kind in labels.items()}
+    if "terminated" in flags:  # An episode that has ended needs no next state, and none is read.
+        after, here = values["next_state"], values["state"]
+        values["next_state"] = (
+            f"CASE WHEN {flag['terminated']} THEN coalesce({after}, {here}) ELSE {after} END"
+        )
+    values |= {"step": read("step", "BIGINT"), "reward": read("reward", "DOUBLE"), **flag}
+    return [*(f"{value} AS {name}" for name, value in values.items()), "row"]
 
 
 def _view(
@@ -263,21 +288,11 @@ def _view(
             called = column_called(names[name], name)
             raise InvalidLog(f"{files.place(row)}: column {called} is {value}, expected {meaning}.")
 
-    def cast(name: str) -> str:
-        if kinds[name] == "BOOLEAN":
-            return f"CASE WHEN {name}::BOOLEAN THEN 1 WHEN NOT {name}::BOOLEAN THEN 0 END::BIGINT"
-        return f"{name}::{'VARCHAR' if name in text else 'BIGINT'}"
-
-    flag = {name: f"{name}::BOOLEAN" if name in flags else "false" for name in FLAGS}
-    chosen = [f"{cast(name)} AS {name}" for name in ("episode", "step", "state", "action")]
-    # An episode that has ended needs no next state, and none is read.
-    chosen += [
-        f"CASE WHEN {flag['terminated']} THEN coalesce({cast('next_state')}, {cast('state')}) "
-        f"ELSE {cast('next_state')} END AS next_state"
-        if "terminated" in flags
-        else f"{cast('next_state')} AS next_state"
-    ]
-    chosen += ["reward::DOUBLE AS reward", *(f"{flag[name]} AS {name}" for name in FLAGS), "row"]
+    labels = {
+        name: "BOOLEAN" if kinds[name] == "BOOLEAN" else "VARCHAR" if name in text else "BIGINT"
+        for name in LABELS
+    }
+    chosen = columns_of_log(labels, flags)
     rows = f"SELECT {', '.join(chosen)} FROM raw"
     if is_text:
         path = quote_text(folder / "log.parquet")
