@@ -6,18 +6,16 @@ import hashlib
 from collections import defaultdict
 from types import SimpleNamespace
 
-import duckdb
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import surefoot as sf
+from log_rows import NAMES, assert_same, simulate, write
 from surefoot.logs.folds import folds_of
 
-NAMES = ("episode", "step", "state", "action", "reward", "next_state", "terminated", "truncated")
 UNIT = 2**20
-WRITER = duckdb.connect()  # one for all: to connect takes longer than to write
 KINDS = ("pair", "next", "random")
 
 
@@ -126,63 +124,8 @@ def assert_counted(log, hand, precision=1e-11):
 # ---------------------------------------------------------------- logs
 
 
-def simulate(
-    n=60,
-    H=3,
-    seed=0,
-    states=(0, 1, 2),
-    actions=(0, 1),
-    ids=None,
-    kind="pair",
-    ends=0.0,
-    first=0,
-    span=(0.0, 1.0),
-):
-    """Rows of n episodes; those with `ends` may terminate before step H."""
-    rng = np.random.default_rng(seed)
-    S, A = len(states), len(actions)
-    shape = (H, S, A) if kind == "pair" else (H, S, A, S)
-    table = span[0] + (span[1] - span[0]) * rng.integers(0, 5, size=shape) / 4.0
-    ids = list(range(n)) if ids is None else ids
-    rows = []
-    for episode in ids:
-        s = int(rng.integers(min(S, 2)))
-        for h in range(H):
-            a, ended = int(rng.integers(A)), bool(rng.random() < ends)
-            s_next = S - 1 if ended else int(rng.integers(S))
-            r = {"pair": lambda: table[h, s, a], "next": lambda: table[h, s, a, s_next]}.get(kind)  # noqa: B023
-            reward = float(rng.uniform(*span) if r is None else r())
-            cut = h == H - 1 and not ended
-            rows.append(
-                (episode, h + first, states[s], actions[a], reward, states[s_next], ended, cut)
-            )
-            if ended:
-                break
-            s = s_next
-    return rows
-
-
 def shuffled(rows, seed=0):
     return [rows[i] for i in np.random.default_rng(seed).permutation(len(rows))]
-
-
-def write(path, rows, names=NAMES, kinds=None):
-    """The rows, with the columns of these names."""
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    table = {
-        name: np.array(column, dtype=object if isinstance(column[0], str) else None)
-        for name, column in columns.items()
-    }
-    kinds = kinds or {}
-    chosen = ", ".join(
-        f'"{name}"::{kinds[name]} AS "{name}"' if name in kinds else f'"{name}"' for name in names
-    )
-    form = {".parquet": "PARQUET", ".csv": "CSV, HEADER", ".gz": "CSV, HEADER", ".jsonl": "JSON"}[
-        path.suffix
-    ]
-    WRITER.register("given", table)
-    WRITER.execute(f"COPY (SELECT {chosen} FROM given) TO '{path}' (FORMAT {form})")
-    return path
 
 
 # ---------------------------------------------------------------- agreement
@@ -206,10 +149,7 @@ def test_threads_order_and_memory_change_nothing(tmp_path, kind):
     for i, threads in enumerate((1, 2, 2)):
         path = write(tmp_path / f"{i}.parquet", shuffled(rows, i))
         other = count_log(path, threads=threads, memory=("256MB", "100MB", "1GB")[i])
-        for name in ("place", "n", "n_fold", "low", "high"):
-            assert getattr(one, name).tobytes() == getattr(other, name).tobytes(), name
-        for mine, its in zip(one.sums or (), other.sums or (), strict=True):
-            assert mine.tobytes() == its.tobytes()
+        assert_same(one, other)
         assert one.rewards.mean.tobytes() == other.rewards.mean.tobytes()
     assert (one.sums is None) == (kind != "random")
 
@@ -232,18 +172,18 @@ def test_several_files_and_a_glob(tmp_path):
 @pytest.mark.parametrize("kind", ["TINYINT", "UTINYINT", "SMALLINT", "UINTEGER", "UBIGINT"])
 def test_every_width_of_integer(tmp_path, kind):
     rows = simulate(kind="random")
-    kinds = {name: kind for name in ("episode", "step", "state", "action", "next_state")} | {
-        "reward": "FLOAT"
-    }
+    whole = ", ".join(f"{name}::{kind} AS {name}" for name in NAMES[:6] if name != "reward")
+    query = f"SELECT * REPLACE ({whole}, reward::FLOAT AS reward) FROM given"
     rows = [(*row[:4], float(np.float32(row[4])), *row[5:]) for row in rows]
-    assert_counted(count_log(write(tmp_path / "log.parquet", rows, kinds=kinds)), by_hand(rows))
+    assert_counted(count_log(write(tmp_path / "log.parquet", rows, query=query)), by_hand(rows))
 
 
 def test_flags_as_numbers_and_flags_left_out(tmp_path):
     rows = simulate(ends=0.2, kind="random")
-    path = write(
-        tmp_path / "log.csv", rows, kinds={"terminated": "INTEGER", "truncated": "INTEGER"}
+    query = (
+        "SELECT * REPLACE (terminated::INT AS terminated, truncated::INT AS truncated) FROM given"
     )
+    path = write(tmp_path / "log.csv", rows, query=query)
     assert_counted(count_log(path), by_hand(rows))
     rows = simulate(kind="random")
     path = write(tmp_path / "bare.csv", [row[:6] for row in rows], NAMES[:6])

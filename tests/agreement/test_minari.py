@@ -7,16 +7,15 @@ import sys
 from itertools import groupby
 from operator import itemgetter
 
-import duckdb
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
 
 import surefoot as sf
+from log_rows import WRITER, assert_same, simulate, write
 from surefoot.logs import from_minari
 
 ID = "shop/discounts-v0"
-WRITER = duckdb.connect()  # one for all: to connect takes longer than to write
 
 
 @pytest.fixture(autouse=True)
@@ -26,61 +25,8 @@ def datasets(tmp_path, monkeypatch):
     return tmp_path / "minari"
 
 
-def episodes(n=40, H=4, first=0, seed=0, ends=True):
-    """Rows (episode, step, state, action, reward, next_state, terminated, truncated) with early
-    ends among them.
-    """
-    rng = np.random.default_rng(seed)
-    rows = []
-    for episode in range(n):
-        s = 0
-        for h in range(H):
-            a, s_next, ended = (
-                int(rng.integers(2)),
-                int(rng.integers(3)),
-                bool(ends and rng.random() < 0.2),
-            )
-            rows.append(
-                (
-                    episode,
-                    h + first,
-                    s,
-                    a,
-                    float(rng.random()),
-                    s_next,
-                    ended,
-                    not ended and h == H - 1,
-                )
-            )
-            if ended:
-                break
-            s = s_next
-    return rows
-
-
-def write(
-    path, rows, names="episode, step, state, action, reward, next_state, terminated, truncated"
-):
-    table = {
-        name.strip(): np.array(column)
-        for name, column in zip(names.split(","), zip(*rows, strict=True), strict=True)
-    }
-    WRITER.register("given", table)
-    WRITER.execute(f"COPY given TO '{path}'")
-    return path
-
-
 def rows_of(path):
     return WRITER.sql(f"SELECT * FROM '{path}' ORDER BY episode, step").fetchall()
-
-
-def assert_same(one, other):
-    assert one.counts == other.counts
-    np.testing.assert_array_equal(one.folds, other.folds)
-    np.testing.assert_array_equal(one.rewards, other.rewards)
-    np.testing.assert_array_equal(one.starts, other.starts)
-    assert (one.H, one.episodes, one.rows) == (other.H, other.episodes, other.rows)
-    assert one.absorbing_state == other.absorbing_state
 
 
 def create(
@@ -141,18 +87,18 @@ def dataset_of(rows):
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
-@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("ends", [0.2, 0.0])
 def test_every_row_comes_back(tmp_path, ending, ends):
-    rows, back = episodes(ends=ends), tmp_path / f"back.{ending}"
+    rows, back = simulate(40, 4, kind="random", ends=ends), tmp_path / f"back.{ending}"
     dataset_of(rows)
     assert from_minari(ID, back) == back
     assert rows_of(back) == rows
     log = write(tmp_path / "log.parquet", rows)
     before = sf.count_log(log, states=3, actions=2)
     assert_same(before, sf.count_log(back, states=3, actions=2))
-    assert (before.absorbing_state is not None) == ends
+    assert (before.absorbing_state is not None) == (ends > 0.0)
     # the control: equality is not vacuous
-    other = write(tmp_path / "other.parquet", episodes(ends=ends, seed=1))
+    other = write(tmp_path / "other.parquet", simulate(40, 4, seed=1, ends=ends))
     assert sf.count_log(other, states=3, actions=2).counts != before.counts
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(
         ["minari", "log.parquet", back.name, "other.parquet"]

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from log_rows import assert_same
 from surefoot.errors import InvalidLog, InvalidSetting, MissingExtra
 from surefoot.logs import count_log, count_table, warehouse
 from surefoot.logs.folds import Keys, folds_of, keys_of
-from surefoot.logs.log_tables import TABLES
 from surefoot.logs.warehouse import count_expression
 
 # ibis and pyspark warn about versions newer than they know; that is between them.
@@ -156,37 +156,6 @@ def spark_with(session, path):
 
     session.read.parquet(path).createOrReplaceTempView("log")
     return ibis.pyspark.connect(session)
-
-
-def assert_same(one, other):
-    """To the last bit."""
-    for name in (
-        "H",
-        "codebook",
-        "episodes",
-        "rows",
-        "seed",
-        "reward_range",
-        "declared",
-        "after_end",
-        "notes",
-    ):
-        assert getattr(one, name) == getattr(other, name), name
-    for name in TABLES:
-        np.testing.assert_array_equal(
-            getattr(one, name), getattr(other, name), err_msg=name, strict=True
-        )
-    assert (one.sums is None) == (other.sums is None)
-    for mine, theirs in zip(one.sums or (), other.sums or (), strict=True):
-        np.testing.assert_array_equal(mine, theirs, strict=True)
-    assert one.counts == other.counts
-    assert one.fold_counts == other.fold_counts
-    for mine, theirs in zip(
-        (*one.rewards, one.starts), (*other.rewards, other.starts), strict=True
-    ):
-        np.testing.assert_array_equal(mine, theirs, strict=True)
-    if one.declared:
-        np.testing.assert_array_equal(one.counts.x_sa, other.counts.x_sa, strict=True)
 
 
 @pytest.mark.parametrize("kind", LOGS)

@@ -6,50 +6,26 @@ import json
 import re
 import zipfile
 
-import duckdb
 import numpy as np
 import pytest
 
+import log_rows
 import surefoot as sf
+from log_rows import NAMES, WRITER, assert_same
 from surefoot.base.files import write_arrays
 from surefoot.logs import log_tables
 
-NAMES = ("episode", "step", "state", "action", "reward", "next_state", "terminated", "truncated")
 BOTH = (sf.count_log, sf.check_log)
-WRITER = duckdb.connect()  # one for all: to connect takes longer than to write
 
 
 def good(n=12, H=3, seed=0):
     """Rows of n whole episodes from state 0."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for episode in range(n):
-        s = 0
-        for h in range(H):
-            s_next = int(rng.integers(3))
-            rows.append(
-                (
-                    episode,
-                    h,
-                    s,
-                    int(rng.integers(2)),
-                    float(rng.integers(5)) / 4,
-                    s_next,
-                    False,
-                    False,
-                )
-            )
-            s = s_next
-    return rows
+    rows = log_rows.simulate(n, H, seed, kind="random", starts=1)
+    return [(*row[:4], round(4 * row[4]) / 4, row[5], False, False) for row in rows]
 
 
 def write(path, query="FROM given", rows=None):
-    """What a query makes of the rows in `given`, as the kind of file that the ending says."""
-    columns = zip(NAMES, zip(*(rows or good()), strict=True), strict=True)
-    form = {".parquet": "PARQUET", ".csv": "CSV, HEADER", ".jsonl": "JSON"}[path.suffix]
-    WRITER.register("given", {name: np.array(column) for name, column in columns})
-    WRITER.execute(f"COPY ({query}) TO '{path}' (FORMAT {form})")
-    return path
+    return log_rows.write(path, rows or good(), query=query)
 
 
 def replaced(column, value, where="episode = 5 AND step = 1"):
@@ -110,7 +86,7 @@ def test_a_good_log_is_good(tmp_path, ending):
         ),
         ("SELECT * REPLACE (0.5 AS reward) FROM given", "rewards", "Every pair always paid the"),
         (
-            "SELECT * REPLACE (next_state / 2 AS reward) FROM given",
+            "SELECT * REPLACE (0 AS action, next_state / 2 AS reward) FROM given",
             "rewards",
             "Every transition always paid the same",
         ),
@@ -604,30 +580,6 @@ def logs(tmp_path):
     yield sf.count_log(
         write(tmp_path / "known.csv", known), states="as logged", reward_range=(0, 1)
     )
-
-
-def assert_same(one, other):
-    assert (one.counts, one.fold_counts, one.codebook) == (
-        other.counts,
-        other.fold_counts,
-        other.codebook,
-    )
-    for name in (
-        "H",
-        "S",
-        "A",
-        "episodes",
-        "rows",
-        "seed",
-        "reward_range",
-        "declared",
-        "notes",
-        "mean_return",
-    ):
-        assert getattr(one, name) == getattr(other, name), name
-    for mine, its in zip(one.rewards, other.rewards, strict=True):
-        np.testing.assert_array_equal(mine, its)
-    np.testing.assert_array_equal(one.starts, other.starts)
 
 
 def test_log_counts_round_trip(tmp_path):
