@@ -62,7 +62,7 @@ class Learnt(FrozenRecord):
     # the rescaled lower value from other counts
     recompute_lower: Callable[[Counts], float] = field(repr=False)
     # and from another problem
-    lower_with: Callable[[Counts, Problem], float] | None = field(default=None, repr=False)
+    lower_with: Callable[[Counts, Problem], float] = field(repr=False)
 
     def __post_init__(self) -> None:
         freeze(self, policy=np.array(self.policy))
@@ -220,8 +220,6 @@ class Learnt(FrozenRecord):
 
         Declare what is true, not what helps: a false declaration makes the certificate false.
         """
-        if self.lower_with is None:
-            return ()
         user = self.problem.units.to_user
         found = savings(self.problem, self.counts, log, self.lower_with, self.rescaled_lower)
         return tuple(

@@ -6,7 +6,6 @@ that was learnt from the same data, and needs neither folds nor independence.
 """
 
 import math
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -40,28 +39,7 @@ def robust_vi(counts: Counts, problem: Problem, delta: float, bounds: KL = KL())
     certificate of this kind. Ties are broken as in VI-LCB. Counts may be pooled if the problem is
     stationary.
     """
-    evidence, level = _evidence(counts, problem, delta, bounds)
-    actions, V_low = kernels.pessimistic(evidence, counts.n_sa, problem.H)
-    policy = one_hot(actions, problem.A)
-    return _learnt(
-        "KL-robust value iteration",
-        policy,
-        V_low,
-        counts,
-        problem,
-        level,
-        bounds,
-        evidence,
-        robust_vi_lower,
-    )
-
-
-def robust_vi_lower(counts: Counts, problem: Problem, delta: float, bounds: KL) -> float:
-    """Return the lower value only."""
-    evidence, level = _evidence(counts, problem, delta, bounds)
-    return _at_start(
-        counts, problem, level, bounds, kernels.pessimistic(evidence, counts.n_sa, problem.H)[1][0]
-    )
+    return _learnt("KL-robust value iteration", counts, problem, delta, bounds)
 
 
 def certify(
@@ -76,16 +54,7 @@ def certify(
     same log.
     """
     pi = check_policy(policy, problem)
-    evidence, level = _evidence(counts, problem, delta, bounds, pi)
-    V_low = kernels.lower_values(evidence, pi)
-    return _learnt(
-        method, pi, V_low, counts, problem, level, bounds, evidence, partial(_lower_of, pi=pi)
-    )
-
-
-def _lower_of(counts: Counts, problem: Problem, delta: float, bounds: KL, pi: Floats) -> float:
-    evidence, level = _evidence(counts, problem, delta, bounds, pi)
-    return _at_start(counts, problem, level, bounds, kernels.lower_values(evidence, pi)[0])
+    return _learnt(method, counts, problem, delta, bounds, pi)
 
 
 def clone(counts: Counts, problem: Problem, delta: float, bounds: KL = KL()) -> Learnt:  # noqa: B008  (frozen)
@@ -211,42 +180,53 @@ def _more(counts: Counts, problem: Problem) -> int:
     return more_events(problem) if _leaves_room(counts, problem) else 1
 
 
-def _at_start(counts: Counts, problem: Problem, delta: float, bounds: KL, V: Floats) -> float:
-    log_union = math.log(bounds.events(problem, counts.pooled) * _more(counts, problem) / delta)
-    return bounds.lower_at_start(
-        problem, counts.n_start, V, log_union, _leaves_room(counts, problem)
-    )
+def _values(
+    counts: Counts, problem: Problem, delta: float, bounds: KL, pi: Floats | None
+) -> tuple[Floats, Floats, float, "kernels.Evidence"]:
+    """Return a policy, the best one if none is given, and V_low; its value at the start, and the
+    confidence balls.
+    """
+    evidence, level = _evidence(counts, problem, delta, bounds, pi)
+    if pi is None:
+        actions, V_low = kernels.pessimistic(evidence, counts.n_sa, problem.H)
+        pi = one_hot(actions, problem.A)
+    else:
+        V_low = kernels.lower_values(evidence, pi)
+    leaves_room = _leaves_room(counts, problem)
+    log_union = math.log(bounds.events(problem, counts.pooled) * _more(counts, problem) / level)
+    lower = bounds.lower_at_start(problem, counts.n_start, V_low[0], log_union, leaves_room)
+    return pi, V_low, lower, evidence
+
+
+def _lower(counts: Counts, problem: Problem, delta: float, bounds: KL, pi: Floats | None) -> float:
+    """Return the lower value only. The problem may lack the last states of the policy."""
+    among = None if pi is None else np.ascontiguousarray(pi[:, : problem.S])
+    return _values(counts, problem, delta, bounds, among)[2]
 
 
 def _learnt(
     method: str,
-    policy: Floats,
-    V_low: Floats,
     counts: Counts,
     problem: Problem,
     delta: float,
     bounds: KL,
-    evidence: "kernels.Evidence",
-    recompute_lower: Callable[..., float],
+    pi: Floats | None = None,
 ) -> Learnt:
+    """Certify a policy, the best one if none is given."""
+    policy, V_low, lower, evidence = _values(counts, problem, delta, bounds, pi)
     if not _leaves_room(counts, problem):  # first visits that are taken off are missing in the flow
         check_flow(counts)
-
-    def lower_with(counts: Counts, problem: Problem) -> float:
-        """Certify the policy for another problem, which may lack its last states."""
-        among = np.ascontiguousarray(policy[:, : problem.S])
-        return _lower_of(counts, problem, delta, bounds, among)
-
+    level = require_delta(delta)
     return Learnt(
         method=method,
         policy=policy,
-        rescaled_lower=_at_start(counts, problem, delta, bounds, V_low[0]),
-        delta=delta,
+        rescaled_lower=lower,
+        delta=level,
         certified=bounds.certified,
         problem=problem,
         counts=counts,
         episodes=counts.episodes,
         binding=tuple(binding_pairs(problem, counts, evidence, policy, V_low)),
-        recompute_lower=partial(recompute_lower, problem=problem, delta=delta, bounds=bounds),
-        lower_with=lower_with,
+        recompute_lower=partial(_lower, problem=problem, delta=level, bounds=bounds, pi=pi),
+        lower_with=partial(_lower, delta=level, bounds=bounds, pi=policy),
     )

@@ -71,9 +71,8 @@ def vi_lcb(
         raise InvalidSetting(
             f"problem is a {type(problem).__name__}, expected a Problem, such as log.problem()."
         )
-    counts = folds if isinstance(folds, Counts) else Counts(folds, logged=True)
-    # an array is of the problem that it is given with: so says the user
     by_hand = not isinstance(folds, Counts)
+    counts = folds if isinstance(folds, Counts) else Counts(folds, logged=True)
     if counts.pooled:
         raise InvalidCounts(
             "VI-LCB needs a fold of its own for each step, found counts pooled over steps."
@@ -83,14 +82,13 @@ def vi_lcb(
             "Rewards of this problem are unknown, and an array holds no rewards. Give "
             "log.fold_counts instead."
         )
-    if problem.start is None and not isinstance(folds, Counts) and counts.total:
+    if problem.start is None and by_hand and counts.total:
         raise InvalidCounts(
             "The start of this problem is unknown, and an array holds no first states. Give "
             "log.fold_counts instead."
         )
-    require_log(
-        counts.claimed_for(problem) if by_hand and isinstance(problem, Problem) else counts, problem
-    )
+    # an array is of the problem that it is given with: so says the user
+    require_log(counts.claimed_for(problem) if by_hand else counts, problem)
     if counts.total > max(int(counts.n_start.sum()), 1) > 1:
         raise InvalidCounts(
             f"These are counts of all steps of {int(counts.n_start.sum()):,} episodes. VI-LCB is "
