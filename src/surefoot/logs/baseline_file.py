@@ -73,15 +73,15 @@ class Baseline(FrozenRecord):
         """
         problem = self.problem
         known = problem.arguments()
+        lower = delta = None
+        if self.certificate is not None:
+            lower, delta = self.certificate.rescaled, self.certificate.delta
+            lower = problem.level(self.certificate.value) if lower is None else lower
         about = {
             "method": self.method,
             "episodes": self.episodes,
-            "lower": None
-            if self.certificate is None
-            else self.problem.level(self.certificate.value)
-            if self.certificate.rescaled is None
-            else self.certificate.rescaled,
-            "delta": None if self.certificate is None else self.certificate.delta,
+            "lower": lower,
+            "delta": delta,
             "H": problem.H,
             "stationary": problem.stationary,
             "rewards_at_least": problem.rewards_at_least,

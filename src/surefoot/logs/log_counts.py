@@ -30,6 +30,15 @@ from surefoot.model.units import with_rescaled
 
 CONTRADICTED = 1e-9  # how likely a true table of means may be refused because of the log
 BY_NEXT_STATE = "as logged by next state"  # a declaration about rewards
+NUMBERS = {  # what a file says in numbers
+    "episodes": int,
+    "rows": int,
+    "seed": int,
+    "declared": bool,
+    "H": int,
+    "last_ends": int,
+    "after_end": float,
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -415,17 +424,7 @@ class LogCounts(LogTables):
 
     def save(self, path: str | Path) -> None:
         """Write the counts as .npz: plain arrays and JSON, with a version and a content hash."""
-        about = {
-            "episodes": self.episodes,
-            "rows": self.rows,
-            "seed": self.seed,
-            "reward_range": self.reward_range,
-            "declared": self.declared,
-            "notes": self.notes,
-            "H": self.H,
-            "last_ends": self.last_ends,
-            "after_end": self.after_end,
-        }
+        about = {name: getattr(self, name) for name in (*NUMBERS, "reward_range", "notes")}
         arrays: dict[str, AnyArray] = {name: getattr(self, name) for name in TABLES}
         arrays |= {} if self.sums is None else self.sums._asdict()
         arrays |= {"log": np.array(json.dumps(about)), "codebook": codebook_text(self.codebook)}
@@ -439,22 +438,15 @@ class LogCounts(LogTables):
         try:
             about = strict_json(str(arrays["log"]))
             low, high = (float(x) for x in about["reward_range"])
-            sums = None
-            if "x_sa" in arrays:
-                sums = Sums(*(arrays[name] for name in Sums._fields))
+            sums = [arrays[name] for name in Sums._fields] if "x_sa" in arrays else None
+            given: dict[str, Any] = {name: kind(about[name]) for name, kind in NUMBERS.items()}
+            given |= {name: arrays[name] for name in TABLES}
             found = cls(
-                H=int(about["H"]),
                 codebook=codebook,
-                episodes=int(about["episodes"]),
-                rows=int(about["rows"]),
-                seed=int(about["seed"]),
                 reward_range=(low, high),
-                declared=bool(about["declared"]),
-                notes=tuple(str(note) for note in about["notes"]),
-                sums=sums,
-                last_ends=int(about["last_ends"]),
-                after_end=float(about["after_end"]),
-                **{name: arrays[name] for name in TABLES},
+                notes=tuple(map(str, about["notes"])),
+                sums=None if sums is None else Sums(*sums),
+                **given,
             )
         except (KeyError, TypeError, ValueError):
             raise InvalidFile(
@@ -467,21 +459,17 @@ class LogCounts(LogTables):
         allocate by them.
         """
         size, pairs = math.prod(self.shape), (self.H, self.occurring, self.A)
-        tables = [getattr(self, name) for name in TABLES]
-        kinds = [np.int64] * 3 + [np.float64] * 2
+        of_n, of_low = (self.place, self.n, self.n_fold), (self.low, self.high)
         sums = () if self.sums is None else self.sums
+        ends = (*self.reward_range, self.reward_range[1] - self.reward_range[0])
         sound = (
             1 <= self.H <= LONGEST
             and fits(self.H, self.S, self.A)
             and self.n.ndim == 1
-            and all(
-                table.dtype == kind and table.shape == (len(self.n),)
-                for table, kind in zip(tables, kinds, strict=True)
-            )
-            and all(
-                table.dtype == np.int64 and table.shape == pairs and (table >= 0).all()
-                for table in sums
-            )
+            and all(table.dtype == np.int64 for table in (*of_n, *sums))
+            and all(table.dtype == np.float64 for table in of_low)
+            and all(table.shape == self.n.shape for table in (*of_n, *of_low))
+            and all(table.shape == pairs and (table >= 0).all() for table in sums)
             and len(self.n) > 0
             and self.n.sum(dtype=np.float64) <= MOST_STEPS
             and self.seed >= 0
@@ -489,13 +477,10 @@ class LogCounts(LogTables):
             and (np.diff(self.place) > 0).all()
             and 0 <= self.place[0] <= self.place[-1] < size
             and ((self.n_fold >= 0) & (self.n_fold <= self.n) & (self.n >= 1)).all()
-            and bool(
-                np.isfinite(self.low).all()
-                and np.isfinite(self.high).all()
-                and (self.low <= self.high).all()
-            )
-            and -np.inf < self.reward_range[0] < self.reward_range[1] < np.inf
-            and self.reward_range[1] - self.reward_range[0] < np.inf
+            and np.isfinite(of_low).all()
+            and (self.low <= self.high).all()
+            and np.isfinite(ends).all()
+            and ends[0] < ends[1]
             and all(self.units.admits(float(end)) for end in (self.low.min(), self.high.max()))
             and (self.absorbing_state is None or self.units.admits(self.after_end))
             and self.episodes == int(self.starts.sum()) <= self.rows
