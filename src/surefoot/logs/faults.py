@@ -330,14 +330,9 @@ def check_log(
     except InvalidLog:  # not even its values can be read one by one
         every = None
     if every is not None and every.findings:
-        unlike = (
-            refused is not None
-            and report is None
-            and not any(found.what == "word" for found in every.errors)
-        )
-        unlike = unlike and not any(found.what == "fields" for found in every.errors)
-        return every.with_error(str(refused)) if unlike else every
-    if report is None and refused is not None:
+        why = {found.what for found in every.errors} & {"word", "fields"}  # it cannot be opened
+        return every if why or report is not None else every.with_error(str(refused))
+    if report is None:
+        assert refused is not None
         raise refused
-    assert report is not None
     return report

@@ -29,6 +29,14 @@ TABLE = (
     "terminated BOOLEAN, truncated BOOLEAN"
 )
 CHUNK = 1 << 16  # rows at a time
+# the arrays of an episode, and what kinds of numbers each may have
+KINDS = {
+    "observations": "iu",
+    "actions": "iu",
+    "rewards": "fiub",
+    "terminations": "biu",
+    "truncations": "biu",
+}
 MOST = {"total_episodes": 10**7, "total_steps": 10**10}  # larger datasets would take hours to read
 
 
@@ -279,37 +287,19 @@ def _rows(where: str, episode: Any) -> dict[str, AnyArray]:
     """Return one episode as columns, in the order of the table."""
     rewards = np.asarray(episode.rewards)
     n = rewards.size
-    shapes = {
-        "observations": (n + 1,),
-        "actions": (n,),
-        "rewards": (n,),
-        "terminations": (n,),
-        "truncations": (n,),
-    }
-    arrays = {name: np.asarray(getattr(episode, name)) for name in shapes}
+    arrays = {name: np.asarray(getattr(episode, name)) for name in KINDS}
     for name, array in arrays.items():
-        if array.shape != shapes[name] or n == 0:
+        if array.shape != (n + (name == "observations"),) or n == 0:
             raise InvalidLog(
                 f"{where}: episode {episode.id} has {n} rewards and {name} of shape {array.shape}, "
                 "expected at least one step, one more observation than steps, and one of "
                 "everything else per step. The dataset is damaged, or steps were lost "
                 "(Minari#351): get it as hdf5, or restore a copy."
             )
-    kinds = {
-        "observations": "iu",
-        "actions": "iu",
-        "rewards": "fiub",
-        "terminations": "biu",
-        "truncations": "biu",
-    }
-    for name, array in arrays.items():
-        if array.dtype.kind not in kinds[name]:
+        if array.dtype.kind not in KINDS[name]:
             raise InvalidLog(
                 f"{where}: the {name} of episode {episode.id} have dtype {array.dtype}, expected "
-                "whole numbers."
-                if kinds[name] == "iu"
-                else f"{where}: the {name} of episode {episode.id} have dtype {array.dtype}, "
-                "expected numbers."
+                f"{'whole numbers' if KINDS[name] == 'iu' else 'numbers'}."
             )
     states = arrays["observations"].astype(np.int64)
     return {

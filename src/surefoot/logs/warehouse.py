@@ -136,18 +136,14 @@ def _typed(
     """
     names, kinds = column_names(columns), dict(table.schema().items())
     there = {name.lower(): name for name in kinds}
-    missing = [name for name in COLUMNS if names[name].lower() not in there]
+    called = {name: there[said.lower()] for name, said in names.items() if said.lower() in there}
+    missing = [name for name in COLUMNS if name not in called]
     if missing:
         lacking = column_called(names[missing[0]], missing[0])
         raise InvalidLog(
             f"{where} has no column {lacking}. Found: {', '.join(kinds)}. Give its name in the "
             f"table: columns={{'{missing[0]}': ...}}."
         )
-    called = {
-        name: there[names[name].lower()]
-        for name in (*COLUMNS, *FLAGS)
-        if names[name].lower() in there
-    }
     chosen: dict[str, Any] = {}
     for name in (*COLUMNS, *FLAGS):
         if name not in called:
@@ -157,30 +153,19 @@ def _typed(
         whole = kind.is_integer() or (kind.is_decimal() and kind.scale == 0)
         text, flag = kind.is_string() or kind.is_uuid(), kind.is_boolean()
         if name == "step":
-            fits, meaning = whole, "whole numbers: 0, 1, 2, ... within each episode"
+            ours, fits, meaning = "int64", whole, "whole numbers: 0, 1, 2, ... within each episode"
         elif name == "reward":
-            fits, meaning = whole or kind.is_floating() or kind.is_decimal(), "numbers"
+            ours, fits, meaning = "float64", kind.is_numeric() and not flag, "numbers"
         elif name in FLAGS:
-            fits, meaning = whole or flag, "true or false, or 1 or 0"
+            ours, fits, meaning = "boolean", whole or flag, "true or false, or 1 or 0"
         else:
-            fits, meaning = (
-                whole or text or flag,
-                "whole numbers or text. Cast it where the log is made",
-            )
+            ours, fits = "string" if text else "int64", whole or text or flag
+            meaning = "whole numbers or text. Cast it where the log is made"
         if not fits:
             raise InvalidLog(
                 f"{where}: column {column_called(called[name], name)} is {kind}, expected "
                 f"{meaning}."
             )
-        ours = (
-            "float64"
-            if name == "reward"
-            else "boolean"
-            if name in FLAGS
-            else "string"
-            if text
-            else "int64"
-        )
         chosen[name] = table[called[name]].cast(ours)
     if chosen["state"].type() != chosen["next_state"].type():
         raise InvalidLog(
@@ -300,7 +285,7 @@ class Warehouse:
         )
         return Glance.of(self, rows, steps, rewards, horizon, reward_range, after_end)
 
-    def each_started_once(self, glance: Glance, started: int, seed: int) -> bool:
+    def each_started_once(self, glance: Glance, started: int) -> bool:
         """Compare the number of ids with the number of first steps."""
         first = self.log.filter(self.log.step == glance.first)
         return bool(self.ask(first.aggregate(n=first.episode.nunique()))["n"][0] == started)
