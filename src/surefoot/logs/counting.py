@@ -95,7 +95,7 @@ class Source(Protocol):
         """
         ...
 
-    def each_started_once(self, glance: "Glance", started: int, seed: int) -> bool:
+    def each_started_once(self, glance: "Glance", started: int) -> bool:
         """Return whether the `started` rows of the first step belong to as many episodes."""
         ...
 
@@ -237,56 +237,31 @@ class Files:
 
     def aggregated(self, glance: Glance, keys: Sequence[str], values: str) -> dict[str, AnyArray]:
         """Aggregate by these keys. Integer keys are packed into one number, which is faster."""
-        low, size = self._box(glance, keys)
-        if size is None:
-            found = self.log.ask(
-                f"SELECT {', '.join(keys)}, {values} FROM {rows_of(glance)} GROUP BY ALL"
-            )
-            found["step"] = found["step"] - glance.first
-        else:
-            packed, lowest = "", 0
-            for name, start, width in zip(keys, low, size, strict=True):
-                column = f"{name}::INT" if name == "terminated" else name
-                packed, lowest = (
-                    f"({packed}) * {width} + {column}" if packed else column,
-                    lowest * width + start,
-                )
-            found = self.log.ask(
-                f"SELECT {packed} AS packed, {values} FROM {rows_of(glance)} GROUP BY ALL"
-            )
-            left = found.pop("packed").astype(np.int64) - lowest
-            for name, start, width in reversed(list(zip(keys, low, size, strict=True))):
-                found[name] = left % width + (0 if name == "step" else start)
-                left //= width
-        found.setdefault("terminated", np.zeros(len(found["step"]), dtype=np.bool_))
+        steps = (glance.first, glance.first + glance.H - 1)
+        ends = {"step": steps, "terminated": (0, 1), **self.ends}
+        packed, lowest, far = "0", 0, 0  # far: the largest number that packing reaches
+        for name in keys if set(keys) <= set(ends) else ():
+            low, high = ends[name]
+            size = high - low + 1
+            packed = f"({packed}) * {size} + {name}::BIGINT"
+            lowest, far = lowest * size + low, far * size + max(abs(low), abs(high))
+        fits = 0 < far < PACKED
+        by = f"{packed} AS packed" if fits else ", ".join(keys)
+        found = self.log.ask(f"SELECT {by}, {values} FROM {rows_of(glance)} GROUP BY ALL")
+        if fits:
+            sizes = [ends[name][1] - ends[name][0] + 1 for name in keys]
+            places = np.unravel_index(found.pop("packed").astype(np.int64) - lowest, sizes)
+            found |= {name: ends[name][0] + at for name, at in zip(keys, places, strict=True)}
+        found["step"] = found["step"] - glance.first
+        found.setdefault("terminated", np.zeros(len(found["step"])))
         found["terminated"] = found["terminated"].astype(np.bool_)
         return found
-
-    def _box(self, glance: Glance, keys: Sequence[str]) -> tuple[list[int], list[int] | None]:
-        """Return the smallest value of each key and the number of values; None if they do not
-        fit into one integer.
-        """
-        if self.log.text & {"state", "action"}:
-            return [], None
-        ends = {
-            "step": (glance.first, glance.first + glance.H - 1),
-            "terminated": (0, 1),
-            **self.ends,
-        }
-        low, size = (
-            [ends[name][0] for name in keys],
-            [ends[name][1] - ends[name][0] + 1 for name in keys],
-        )
-        far = 0  # the largest number that packing reaches
-        for name, width in zip(keys, size, strict=True):
-            far = far * width + max(abs(end) for end in ends[name])
-        return low, size if far < PACKED else None
 
     def fold(self, glance: Glance, seed: int) -> str:
         """Return the SQL expression of the fold of a row's episode."""
         return f"(({mixed_in_sql(keys_of(seed), *self.ends['id'])} * {glance.H}) >> 31)"
 
-    def each_started_once(self, glance: Glance, started: int, seed: int) -> bool:
+    def each_started_once(self, glance: Glance, started: int) -> bool:
         """Two files may hold the same episode, or use the same ids."""
         first = f"FROM log WHERE step = {glance.first}"
         low, high = self.ends["id"]
@@ -461,7 +436,7 @@ def assemble(
         low = high = by_pair[h, s, a]
     rows = Transitions(h, s, a, s_next, n, n_fold, low, high)
     _require_flow(source, glance, rows, early, S)
-    if not source.each_started_once(glance, int(n[h == 0].sum()), seed):
+    if not source.each_started_once(glance, int(n[h == 0].sum())):
         raise InvalidLog(source.complaint(H))
     notes = glance.notes
     if codebook.absorbing:

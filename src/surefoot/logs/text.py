@@ -264,6 +264,7 @@ def look_at_json(file: str, wanted: frozenset[str]) -> Look:
     line = 0
     with closing(_lines(file, "\n")) as lines:
         for line, text in enumerate((text for texts, _ in lines for text in texts), 1):
+            at, expected = f"{file}, line {line:,}", "Expected one JSON object on each line."
             try:
                 found = json.loads(
                     text,
@@ -274,34 +275,18 @@ def look_at_json(file: str, wanted: frozenset[str]) -> Look:
                 )
             except (ValueError, RecursionError) as reason:
                 what = str(reason).partition(": line ")[0]
-                raise InvalidLog(
-                    f"{file}, line {line:,}: {what}. Expected one JSON object on each line."
-                ) from None
+                raise InvalidLog(f"{at}: {what}. {expected}") from None
             if not isinstance(found, dict):
-                found_text = repr(text[:60].strip())
-                raise InvalidLog(
-                    f"{file}, line {line:,} is {found_text}. Expected one JSON object on each line."
-                )
-            if "\\ud" in text.lower() and NOT_UTF_8.search(
-                "".join(map(str, (*found, *found.values())))
-            ):
-                raise InvalidLog(
-                    f"{file}, line {line:,} has half a character (\\ud800 to \\udfff). Write it "
-                    "whole."
-                )
-            nested = next(
-                (
-                    key
-                    for key, value in found.items()
-                    if isinstance(value, dict | list) and key.lower() in wanted
-                ),
-                None,
-            )
-            if nested is not None:
-                raise InvalidLog(
-                    f"{file}, line {line:,}: {nested[:60]!r} is a list or an object. Expected a "
-                    "number, text, true, false or null."
-                )
+                raise InvalidLog(f"{at} is {text[:60].strip()!r}. {expected}")
+            written = map(str, (*found, *found.values()))
+            if "\\ud" in text.lower() and NOT_UTF_8.search("".join(written)):
+                raise InvalidLog(f"{at} has half a character (\\ud800 to \\udfff). Write it whole.")
+            for key, value in found.items():
+                if isinstance(value, dict | list) and key.lower() in wanted:
+                    raise InvalidLog(
+                        f"{at}: {key[:60]!r} is a list or an object. Expected a number, text, "
+                        "true, false or null."
+                    )
             columns |= dict.fromkeys(found)
     _require_names(file, columns)
     return Look(tuple(columns), line)

@@ -61,6 +61,11 @@ def savings(
             f"{log} is not the log of {problem}. Give the log that the policy was learnt from."
         )
     known, lower_with = problem.arguments(), _with_labels(lower_with)
+
+    def declared(counts: Counts = counts, **more: Any) -> float:
+        """Certify the policy for the problem with these arguments changed."""
+        return lower_with(counts, Problem(**with_rescaled({**known, **more})))
+
     if problem.unseen_state is not None:
         yield Saving(
             "states that are not in the log",
@@ -69,14 +74,13 @@ def savings(
             lower_with(_without_unseen(counts, log), _all_seen(problem)),
         )
     if problem.start is None:
-        yield _start(known, counts, log, lower_with)
+        yield _start(log, declared)
     if problem.unknown_rows is not None and problem.unknown[:, : len(log.codebook.states)].any():
-        yield _rewards(known, counts, log, lower_with)
+        yield _rewards(log, problem.stationary, declared)
     own, mask = len(log.codebook.states), problem.as_mask
     if problem.unseen_state is None and anything_follows(mask, problem.S, problem.A, own):
         seen = log.problem(support=AS_LOGGED, stationary=problem.stationary).arguments()["support"]
-        masked = with_rescaled({**known, "support": seen, "ended_state": log.absorbing_state})
-        more = lower_with(counts, Problem(**masked))
+        more = declared(support=seen, ended_state=log.absorbing_state)
         yield Saving(
             "which transitions are possible",
             f'problem(support="{AS_LOGGED}")',
@@ -88,8 +92,7 @@ def savings(
     if steady and one_mask and (problem.unknown_rows is None or len(problem.unknown_rows) == 1):
         pooled = counts.pool()
         contradicted = pooled.steps is not None and unlike(pooled.steps, problem) is not None
-        steadily = Problem(**with_rescaled({**known, "stationary": True}))
-        more = now if contradicted else lower_with(pooled, steadily)
+        more = now if contradicted else declared(pooled, stationary=True)
         if more > now:
             yield Saving(
                 "that nothing depends on the step", "problem(stationary=True)", "--stationary", more
@@ -113,15 +116,10 @@ def _of_folds(counts: Counts, log: LogCounts) -> bool:
     return int(counts.played.sum()) < log.episodes * log.H
 
 
-def _start(
-    known: dict[str, Any],
-    counts: Counts,
-    log: LogCounts,
-    lower_with: Callable[[Counts, Problem], float],
-) -> Saving:
+def _start(log: LogCounts, declared: Callable[..., float]) -> Saving:
     seen = np.flatnonzero(log.starts)
     weights = log.starts / log.starts.sum()
-    more = lower_with(counts, Problem(**with_rescaled({**known, "start": weights})))
+    more = declared(start=weights)
     if len(seen) == 1:
         label = log.codebook.state_label(int(seen[0]))
         return Saving("the start", f"problem(start={label!r})", f"--start {label}", more)
@@ -132,19 +130,14 @@ def _start(
     return Saving("the start", said, "", more)
 
 
-def _rewards(
-    known: dict[str, Any],
-    counts: Counts,
-    log: LogCounts,
-    lower_with: Callable[[Counts, Problem], float],
-) -> Saving:
+def _rewards(log: LogCounts, stationary: bool, declared: Callable[..., float]) -> Saving:
     for word in (AS_LOGGED, BY_NEXT_STATE):
         try:
-            told = log.problem(word, stationary=known["stationary"])
+            told = log.problem(word, stationary=stationary).arguments()
         except InvalidLog:  # they vary
             continue
-        given = {name: told.arguments()[name] for name in ("r", "r_next", "rewards_at_least")}
-        more = lower_with(counts, Problem(**with_rescaled({**known, **given, "unknown": None})))
+        given = {name: told[name] for name in ("r", "r_next", "rewards_at_least")}
+        more = declared(**given, unknown=None)
         python, option = f'problem(rewards="{word}")', f"--rewards {word.replace(' ', '-')}"
         return Saving("what each pair pays", python, option, more)
     return Saving(
