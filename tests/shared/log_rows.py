@@ -6,7 +6,7 @@ import numpy as np
 from surefoot.logs.log_tables import TABLES
 
 NAMES = ("episode", "step", "state", "action", "reward", "next_state", "terminated", "truncated")
-HEAD = ",".join(NAMES[:6])
+HEAD, ENDS = ",".join(NAMES[:6]), ",".join(NAMES[:7])
 WRITER = duckdb.connect()  # one for all: to connect takes longer than to write
 FORMS = {".parquet": "PARQUET", ".csv": "CSV, HEADER", ".gz": "CSV, HEADER", ".jsonl": "JSON"}
 FACTS = ("H", "codebook", "episodes", "rows", "seed", "reward_range", "declared", "after_end")
@@ -66,7 +66,7 @@ def write(path, rows, names=NAMES, query="FROM given"):
 
 def write_lines(path, rows, head=HEAD):
     """A CSV of these lines below a header."""
-    path.write_text("\n".join([head, *rows, ""]))
+    path.write_bytes("\n".join([head, *rows, ""]).encode())
     return path
 
 

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
+from log_rows import ENDS, HEAD, write_lines
 from plain_loop import simulate_plainly
 from surefoot.bounds.certificate import fingerprint_of
 from surefoot.cli.console import BAD_DATA, CERTIFICATE_FAILED
@@ -111,10 +112,7 @@ class TestTheCommand:
         assert by_log == from_counts
 
     def test_an_unusable_log_leaves_nothing_behind(self, tmp_path):
-        log = tmp_path / "log.csv"
-        log.write_text(
-            "episode,step,state,action,reward,next_state\n7,0,0,0,0.5,1\n7,1,2,0,0.5,1\n"
-        )
+        log = write_lines(tmp_path / "log.csv", ["7,0,0,0,0.5,1", "7,1,2,0,0.5,1"])
         out = tmp_path / "p.npz"
         found = run("baseline", log, "--floor", 1, "--out", out)
         assert found.exit_code == BAD_DATA
@@ -142,25 +140,12 @@ class TestTheCommand:
         assert not out.exists()
 
     def test_a_log_of_ones_own_columns_and_labels(self, tmp_path):
-        log = tmp_path / "log.csv"
-        rows = [
-            f"c{i},{h + 1},new,{'mail' if i % 3 else 'call'},{2 * (i % 2)},old"
-            for i in range(90)
-            for h in (0,)
-        ]
-        log.write_text("customer,week,segment,offer,margin,next\n" + "\n".join(rows) + "\n")
-        named = {
-            "episode": "customer",
-            "step": "week",
-            "state": "segment",
-            "action": "offer",
-            "reward": "margin",
-        }
-        columns = [
-            word for name, called in named.items() for word in ("--column", f"{name}={called}")
-        ]
-        out = tmp_path / "p.npz"
-        columns += ["--column", "next_state=next", "--reward-range", 0, 2, "--out", out]
+        rows = [f"c{i},1,new,{'mail' if i % 3 else 'call'},{2 * (i % 2)},old" for i in range(90)]
+        names = "customer,week,segment,offer,margin,next"
+        log, out = write_lines(tmp_path / "log.csv", rows, names), tmp_path / "p.npz"
+        columns = ["--reward-range", 0, 2, "--out", out]
+        for ours, called in zip(HEAD.split(","), names.split(","), strict=True):
+            columns += ["--column", f"{ours}={called}"]
         found = run("baseline", log, *columns)
         assert found.exit_code == 0, found.output
         assert "Steps are numbered from 1" in found.output
@@ -347,14 +332,11 @@ class TestRest:
         """Half of the episodes end at once; rewards of -1..1 per step. The absorbing state pays
         0, not -1.
         """
-        log = tmp_path / "log.csv"
         rows = []
         for i in range(400):
             rows.append(f"{i},0,0,0,0.5,1,{int(i % 2)}")
             rows += [] if i % 2 else [f"{i},1,1,0,-1,0,0"]
-        log.write_text(
-            "episode,step,state,action,reward,next_state,terminated\n" + "\n".join(rows) + "\n"
-        )
+        log = write_lines(tmp_path / "log.csv", rows, ENDS)
         found = sf.count_log(log, reward_range=(-1.0, 1.0), states=2)
         assert (found.H, found.S, found.absorbing_state, found.episodes) == (2, 3, 2, 400)
         problem = found.problem(rewards="as logged", start=0)
@@ -376,13 +358,6 @@ class TestRest:
 class TestWhatALogDoesNotSay:
     """Each of these was once certified, and false."""
 
-    def written(
-        self, tmp_path, rows, header="episode,step,state,action,reward,next_state,terminated"
-    ):
-        path = tmp_path / "log.csv"
-        path.write_text(header + "\n" + "\n".join(rows) + "\n")
-        return path
-
     def test_an_end_at_the_last_step_says_nothing_of_the_others(self, tmp_path):
         """Action 1 pays 1 and ends the episode; it was only tried at the last step. Pooled, nobody
         knows what follows it, which may be the end: it is worth its reward at the last step, and no
@@ -394,7 +369,7 @@ class TestWhatALogDoesNotSay:
             for h in range(3)
         ]
         declared = {"states": "as logged", "reward_range": (0, 1)}
-        log = sf.count_log(self.written(tmp_path, rows), **declared)
+        log = sf.count_log(write_lines(tmp_path / "log.csv", rows, ENDS), **declared)
         by_step = log.problem(rewards="as logged", start=0)
         assert 0.9 < sf.robust_vi(log.counts, by_step, 0.05).lower <= 1.0  # by step, too
         assert log.absorbing_state == 1
@@ -405,7 +380,7 @@ class TestWhatALogDoesNotSay:
         # control: a log that says nothing of ends
         unsaid = [row.rpartition(",")[0] for row in rows]
         goes_on = sf.count_log(
-            self.written(tmp_path, unsaid, "episode,step,state,action,reward,next_state"),
+            write_lines(tmp_path / "log.csv", unsaid),
             **declared,
         )
         alike = goes_on.problem(rewards="as logged", start=0, stationary=True)
@@ -415,7 +390,9 @@ class TestWhatALogDoesNotSay:
         self, tmp_path
     ):
         rows = [f"{i},{h},0,0,2,0,{int(h == 2)}" for i in range(20) for h in range(3)]
-        log = sf.count_log(self.written(tmp_path, rows), states="as logged", reward_range=(1, 3))
+        log = sf.count_log(
+            write_lines(tmp_path / "log.csv", rows, ENDS), states="as logged", reward_range=(1, 3)
+        )
         assert log.absorbing_state is None
         assert log.problem(start=0).H == 3
         log.save(tmp_path / "c.npz")
@@ -428,7 +405,9 @@ class TestWhatALogDoesNotSay:
         lowest there is.
         """
         rows = [f"{i},0,0,0,0.5,0,0" for i in range(300)]
-        log = sf.count_log(self.written(tmp_path, rows), states=1, actions=2, reward_range=(0, 1))
+        log = sf.count_log(
+            write_lines(tmp_path / "log.csv", rows, ENDS), states=1, actions=2, reward_range=(0, 1)
+        )
         problem = log.problem(rewards="as logged")
         assert problem.rewards_at_least
         assert problem.r.tolist() == [[[0.5, 0.0]]]
@@ -446,11 +425,13 @@ class TestWhatALogDoesNotSay:
     def test_rewards_that_were_never_seen_twice_are_not_known(self, tmp_path):
         rng = np.random.default_rng(0)
         rows = [f"{i},0,0,{i},{rng.random():.6f},0,0" for i in range(20)]
-        log = sf.count_log(self.written(tmp_path, rows), states=1, reward_range=(0, 1))
+        log = sf.count_log(
+            write_lines(tmp_path / "log.csv", rows, ENDS), states=1, reward_range=(0, 1)
+        )
         assert not log.by_pair
         assert log.problem().unknown.all()
         twice = [f"{i},0,0,{i % 10},0.{i % 10},0,0" for i in range(20)]
-        assert sf.count_log(self.written(tmp_path, twice)).by_pair
+        assert sf.count_log(write_lines(tmp_path / "log.csv", twice, ENDS)).by_pair
 
     def test_a_table_in_another_order_is_refused(self, log, world):
         assert log.problem(rewards=world.r, start=0).same_as(world.problem)
@@ -493,7 +474,7 @@ class TestWhatALogDoesNotSay:
         from surefoot.logs.baseline_file import premises
 
         problem = log.problem(rewards=world.r, start=0)
-        by_folds = premises(log, sf.vi_lcb(log.folds, problem, 0.05))
+        by_folds = list(premises(log, sf.vi_lcb(log.folds, problem, 0.05)))
         assert any("a single policy wrote the whole log" in line for line in by_folds)
         assert not any(
             "a single policy wrote the whole log" in line for line in premises(log, learnt)
@@ -520,7 +501,7 @@ class TestWhatALogDoesNotSay:
             assert words in told
         assert "ends before" not in told  # an early end would be one more thing that was never seen
         masked = log.problem(world.r, start=0, support="as logged", stationary=False)
-        told = premises(log, sf.robust_vi(log.counts, masked, 0.05))
+        told = list(premises(log, sf.robust_vi(log.counts, masked, 0.05)))
         assert "only the transitions of the mask are possible (declared by you)" in told
 
 
@@ -565,13 +546,10 @@ class TestNewcomers:
         assert learnt.lower < learnt.estimate
 
     def test_the_problem_knows_where_episodes_rest(self, tmp_path):
-        path = tmp_path / "log.csv"
         rows = [
             f"{i},0,a,x,2,,1" if i % 2 else f"{i},0,a,x,2,a,0\n{i},1,a,x,2,a,0" for i in range(40)
         ]
-        path.write_text(
-            "episode,step,state,action,reward,next_state,terminated\n" + "\n".join(rows) + "\n"
-        )
+        path = write_lines(tmp_path / "log.csv", rows, ENDS)
         for states, S in (("as logged", 2), (None, 3)):
             found = sf.count_log(path, reward_range=(-1, 3), states=states)
             assert found.problem("as logged").absorbing_state == found.absorbing_state == 1
@@ -644,17 +622,11 @@ def a_wide_log(folder):
 
 def test_a_key_that_comes_late_is_read(tmp_path):
     """DuckDB looks at the first 20,480 lines of JSON for names; the first end comes later."""
+    row = dict.fromkeys(HEAD.split(","), 0)
+    rows = [json.dumps({**row, "episode": i, "step": h}) for i in range(10_500) for h in (0, 1)]
+    last = json.dumps({**row, "episode": 99_999, "terminated": True})
     path = tmp_path / "log.jsonl"
-    row = (
-        '{{"episode": {0}, "step": {1}, "state": 0, "action": 0, "reward": 1, "next_state": 0, '
-        '"terminated": {2}}}'
-    )
-    rows = [
-        row.format(i, h, "false").replace(', "terminated": false', "")
-        for i in range(10_500)
-        for h in (0, 1)
-    ]
-    path.write_text("\n".join([*rows, row.format(99_999, 0, "true")]) + "\n")
+    path.write_text("\n".join([*rows, last]))
     with pytest.raises(sf.InvalidLog, match="21,000 rows without terminated"):
         sf.count_log(path)
 

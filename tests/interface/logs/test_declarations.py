@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
+from log_rows import write_lines
 from surefoot.cli.main import app
 from surefoot.logs.methods.learnt import Learnt
 
@@ -81,18 +82,8 @@ class TestSavings:
 
     @pytest.mark.parametrize("method", ["robust", "vi-lcb", "clone", "spibb"])
     def test_the_command_prints_them_with_both_ways_to_say_it(self, path, tmp_path, method):
-        words = (
-            "baseline",
-            path,
-            "--reward-range",
-            0,
-            1,
-            "--method",
-            method,
-            "--out",
-            tmp_path / "b.npz",
-            "--force",
-        )
+        given = f"--reward-range 0 1 --method {method} --force --out {tmp_path / 'b.npz'}"
+        words = ("baseline", path, *given.split())
         text = " ".join(run(*words).output.split())
         assert "Declare what you know to be true, not what helps:" in text
         assert (
@@ -117,19 +108,8 @@ class TestSavings:
                 name,
                 lambda *given, name=name, whole=whole: asked.append(name) or whole(*given),
             )
-        words = (
-            "baseline",
-            path,
-            "--reward-range",
-            0,
-            1,
-            "--floor",
-            2.4,
-            "--out",
-            tmp_path / "b.npz",
-            "--json",
-        )
-        told = json.loads(run(*words).output)
+        given = f"--reward-range 0 1 --floor 2.4 --json --out {tmp_path / 'b.npz'}"
+        told = json.loads(run("baseline", path, *given.split()).output)
         assert sorted(asked) == ["episodes_needed", "savings"]
         learnt = sf.robust_vi(bare.counts, bare.problem(), 0.05)
         assert (
@@ -143,10 +123,8 @@ class TestSavings:
         )
 
     def test_rewards_that_vary_have_no_number(self, tmp_path):
-        path = tmp_path / "log.csv"
         rows = [f"{i},0,{i % 2},0,{i % 3},0" for i in range(60)]
-        path.write_text("episode,step,state,action,reward,next_state\n" + "\n".join(rows) + "\n")
-        log = sf.count_log(path, reward_range=(0, 2))
+        log = sf.count_log(write_lines(tmp_path / "log.csv", rows), reward_range=(0, 2))
         learnt = sf.robust_vi(log.counts, log.problem(), 0.05)
         assert (
             "- what each pair pays, which varies in the log: declared by problem(rewards=table)"
@@ -178,8 +156,7 @@ class TestRefusals:
             bare.problem(**settings)
 
     def test_rewards_that_a_log_contradicts(self, tmp_path):
-        path = tmp_path / "log.csv"
-        path.write_text("episode,step,state,action,reward,next_state\n1,0,a,x,0,a\n2,0,a,x,1,b\n")
+        path = write_lines(tmp_path / "log.csv", ["1,0,a,x,0,a", "2,0,a,x,1,b"])
         log = sf.count_log(path, reward_range=(0, 1))
         with pytest.raises(
             sf.InvalidLog,

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
+from log_rows import ENDS, HEAD, write_lines
 from surefoot.cli.main import app
 
-HEAD = "episode,step,state,action,reward,next_state,terminated\n"
 MESSY = """\
 1,0,a,0,1,b,false
 1,1,b,1,2,c,false
@@ -65,8 +65,7 @@ DECLARED = {"reward_range": (0, 10), "states": ["a", "b", "c"], "actions": 2}
 
 
 def written(path, rows=MESSY):
-    path.write_text(HEAD + rows)
-    return path
+    return write_lines(path, rows.splitlines(), ENDS)
 
 
 def faults(report):
@@ -158,7 +157,7 @@ def test_rows_with_another_number_of_fields_are_one_fault_and_the_others_are_fou
     other finding.
     """
     rows = [f"{e};{h};a;x;1.0;a" for e in range(20) for h in range(3)]
-    head = HEAD.rpartition(",")[0].replace(",", ";")
+    head = HEAD.replace(",", ";")
     bad = [*rows]
     bad[19] += ";17"
     bad[30] = "10;0;a;x;1.0"
@@ -181,8 +180,7 @@ def test_what_is_advised_agrees_with_what_is_presumed(tmp_path):
     """Certificates presume that no episode was left out because of how it went: no fault advises
     it without that.
     """
-    path = tmp_path / "log.csv"
-    path.write_text(HEAD + MESSY)
+    path = written(tmp_path / "log.csv")
     texts = [found.text for found in sf.check_log(path, reward_range=(0, 10)).errors]
     assert any(
         "Leaving episodes out is sound only if it has nothing to do with how they went" in text

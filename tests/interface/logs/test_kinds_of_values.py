@@ -6,8 +6,7 @@ import duckdb
 import pytest
 
 import surefoot as sf
-
-HEADER = "episode, step, state, action, reward, next_state"
+from log_rows import write_lines
 
 
 def parquet(path, episodes, state, reward="0.5"):
@@ -54,9 +53,7 @@ def test_a_value_of_json_that_holds_others_is_refused(value, tmp_path):
 
 
 def test_codes_of_digits_are_refused_with_what_to_do(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text(f"{HEADER.replace(' ', '')}\n1,0,01,0,1,02\n")
     with pytest.raises(sf.InvalidLog, match="write it as s01"):
-        sf.count_log(path)
-    path.write_text(f"{HEADER.replace(' ', '')}\n1,0,s01,0,1,s02\n")
+        sf.count_log(write_lines(tmp_path / "log.csv", ["1,0,01,0,1,02"]))
+    path = write_lines(tmp_path / "log.csv", ["1,0,s01,0,1,s02"])
     assert len(sf.count_log(path).codebook.states) == 2

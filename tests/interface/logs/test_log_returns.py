@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
+from log_rows import ENDS, write_lines
 from surefoot.cli.main import app
 from surefoot.logs.methods.learnt import returns_lower
 
@@ -44,11 +45,10 @@ def test_returns_are_the_sums_of_the_log(logged):
 
 
 def test_early_ends_pay_what_is_declared(tmp_path):
-    rows = ["episode,step,state,action,reward,next_state,terminated"]
-    rows += ["a,0,0,0,1,0,false", "a,1,0,0,1,0,false", "b,0,0,0,2,0,true"]
-    (tmp_path / "log.csv").write_text("\n".join(rows))
-    assert sorted(sf.log_returns(tmp_path / "log.csv").tolist()) == [2.0, 2.0]
-    assert sorted(sf.log_returns(tmp_path / "log.csv", after_end=0.5).tolist()) == [2.0, 2.5]
+    rows = ["a,0,0,0,1,0,false", "a,1,0,0,1,0,false", "b,0,0,0,2,0,true"]
+    path = write_lines(tmp_path / "log.csv", rows, ENDS)
+    assert sorted(sf.log_returns(path).tolist()) == [2.0, 2.0]
+    assert sorted(sf.log_returns(path, after_end=0.5).tolist()) == [2.0, 2.5]
 
 
 def test_logged_and_live_returns_count_together(logged, tmp_path):
@@ -103,16 +103,14 @@ def test_returns_of_other_episodes_are_noticed(tmp_path):
     """A forgotten horizon, another reward after an end, numbers of nothing: 0.5 was certified
     where 0.3 is true.
     """
-    rng = np.random.default_rng(0)
-    rows = ["episode,step,state,action,reward,next_state,terminated"]
+    rng, rows = np.random.default_rng(0), []
     for i in range(3000):
         last = 5 if i % 2 else 4
         rows += [
             f"{i},{h},0,0,{int(rng.random() < 0.1)},0,{str(h == last < 5).lower()}"
             for h in range(last + 1)
         ]
-    path = tmp_path / "log.csv"
-    path.write_text("\n".join(rows))
+    path = write_lines(tmp_path / "log.csv", rows, ENDS)
     cut = sf.count_log(path, horizon=3, states=1, actions=1, reward_range=(-1, 1))
     agent = sf.EpsMix(cut.problem(start=0), np.ones((3, 1, 1)), 0.5)
     with pytest.raises(
@@ -163,48 +161,33 @@ def test_a_false_premise_certifies_what_is_false(logged):
 
 def test_the_best_return_that_is_possible_is_not_outside(tmp_path):
     """Rewards of 1/3 are rounded down one by one in the range, and together in a log."""
-    rows = ["episode,step,state,action,reward,next_state"]
-    rows += [f"{i},{h},0,0,{1 / 3!r},0" for i in range(30) for h in range(3)]
-    (tmp_path / "log.csv").write_text("\n".join(rows))
-    log = sf.count_log(tmp_path / "log.csv", states=1, actions=1, reward_range=(0, 1))
+    rows = [f"{i},{h},0,0,{1 / 3!r},0" for i in range(30) for h in range(3)]
+    path = write_lines(tmp_path / "log.csv", rows)
+    log = sf.count_log(path, states=1, actions=1, reward_range=(0, 1))
     problem = log.problem(rewards="as logged", start="as logged")
     agent = sf.EpsMix(problem, np.ones((3, 1, 1)), 0.5)
     low, width = agent.return_range
     assert low + width < 1 * 2**20  # what was paid is above the range as it is summed
-    assert (
-        agent.with_logged_returns(log.counts, sf.log_returns(tmp_path / "log.csv")).spread_episodes
-        == 30
-    )
+    assert agent.with_logged_returns(log.counts, sf.log_returns(path)).spread_episodes == 30
 
 
 def test_the_command_bounds_the_returns_of_the_counted_episodes(tmp_path):
     """Of early ends, too, which pay what was declared. Control: without the declaration these
     are other returns.
     """
-    rng, rows = np.random.default_rng(0), ["episode,step,state,action,reward,next_state,terminated"]
+    rng, rows = np.random.default_rng(0), []
     for episode in range(2000):
         for h in range(3):
             ends = int(h == 2 or rng.random() < 0.3)
             rows.append(f"{episode},{h},0,0,{rng.integers(0, 3) - 1},0,{ends}")
             if ends:
                 break
-    (tmp_path / "log.csv").write_text("\n".join(rows) + "\n")
-    told = []
+    path, told = write_lines(tmp_path / "log.csv", rows, ENDS), []
     for more in (("--after-end", "-0.5"), ()):
         given = ("--states", "1", "--actions", "1", "--reward-range", "-1", "1", *more, "--json")
-        done = CliRunner().invoke(
-            app,
-            [
-                "baseline",
-                str(tmp_path / "log.csv"),
-                "--out",
-                str(tmp_path / "b.npz"),
-                "--force",
-                *given,
-            ],
-        )
-        told.append(json.loads(done.output))
-        returns = sf.log_returns(tmp_path / "log.csv", after_end=float(more[1]) if more else 0.0)
+        words = ["baseline", str(path), "--out", str(tmp_path / "b.npz"), "--force", *given]
+        told.append(json.loads(CliRunner().invoke(app, words).output))
+        returns = sf.log_returns(path, after_end=float(more[1]) if more else 0.0)
         assert told[-1]["logged_mean_return"] == pytest.approx(returns.mean())
         lower = returns_lower(
             sf.Problem.rescaled(np.zeros((1, 1)), sf.Units(-1, 1), H=3), returns, told[-1]["delta"]

@@ -680,18 +680,7 @@ TAMPERED = {
     "log": put("log", lambda x: np.array("[]")),
     "range": about("reward_range", ["a", 1]),
     "some sums": lambda arrays: arrays.pop("x_fold"),
-}
-
-
-@pytest.mark.parametrize("what", TAMPERED)
-def test_tables_that_do_not_belong_together_are_refused(tmp_path, untouched, what):
-    with pytest.raises(sf.InvalidFile, match=r"counts\.npz"):
-        sf.LogCounts.load(tampered(tmp_path, untouched, TAMPERED[what]))
-    sf.LogCounts.load(tampered(tmp_path, untouched, lambda arrays: None))
-
-
-UNSEEN = {
-    "range": about("reward_range", [2.0, 1.0]),
+    "range backwards": about("reward_range", [2.0, 1.0]),
     "shape of sums": put("x_sa", lambda x: x[:-1]),
     "sums": put("x_sa", lambda x: x + 2**40),
     "low above high": put("low", lambda x: x + 10.0),
@@ -702,10 +691,11 @@ UNSEEN = {
 
 
 # The hash is right, so nobody wrote these by accident.
-@pytest.mark.parametrize("what", UNSEEN)
-def test_tables_that_say_the_impossible_are_refused(tmp_path, untouched, what):
+@pytest.mark.parametrize("what", TAMPERED)
+def test_tables_that_do_not_belong_together_are_refused(tmp_path, untouched, what):
     with pytest.raises(sf.InvalidFile, match=r"counts\.npz"):
-        sf.LogCounts.load(tampered(tmp_path, untouched, UNSEEN[what]))
+        sf.LogCounts.load(tampered(tmp_path, untouched, TAMPERED[what]))
+    sf.LogCounts.load(tampered(tmp_path, untouched, lambda arrays: None))
 
 
 # ---------------------------------------------------------------- codebooks

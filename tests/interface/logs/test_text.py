@@ -17,17 +17,15 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
+from log_rows import ENDS, HEAD, write_lines
 from surefoot.cli.main import app
 from surefoot.logs.cells import rows_of
 
-HEAD = "episode,step,state,action,reward,next_state"
 JSON = '{"episode":1,"step":0,"state":"s","action":"go","reward":1,"next_state":"s"}'
 
 
-def written(path, *lines, newline="\n"):
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(newline.join((*lines, "")).encode())
-    return path
+def written(path, head, *lines):
+    return write_lines(path, lines, head)
 
 
 def guessed(path, made):
@@ -402,7 +400,7 @@ def test_rewards_whose_sums_overflow_are_refused(tmp_path):
 def lines(path, *values):
     """Episodes of one step, whose column `terminated` has these values."""
     rows = (f"{k},0,0,0,1,0,{value}" for k, value in enumerate(values))
-    return written(path, f"{HEAD},terminated", *rows)
+    return written(path, ENDS, *rows)
 
 
 @pytest.mark.parametrize(
