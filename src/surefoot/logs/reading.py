@@ -186,22 +186,17 @@ def _one_way(con: "duckdb.DuckDBPyConnection", view: str, name: str) -> bool:
 
 
 def _first_unfit(
-    con: "duckdb.DuckDBPyConnection", files: Files, name: str, families: Sequence[tuple[str, ...]]
+    con: "duckdb.DuckDBPyConnection", files: Files, name: str, kinds: Sequence[str]
 ) -> tuple[str, str]:
     """Return where the first text is that is of none of these types, and what it is; or where the
     first is that is of another type than those above it.
     """
-    fits = " OR ".join(
-        fit(name) for kind, fit in TEXT_KINDS if any(kind in family for family in families)
-    )
-    query = f"SELECT row, {name} FROM raw WHERE NOT ({fits}) ORDER BY row LIMIT 1"
+    tests = [fit(name) for kind, fit in TEXT_KINDS if kind in kinds]
+    written = f"SELECT row, {name} FROM raw WHERE {name} IS NOT NULL"
+    query = f"{written} AND NOT ({' OR '.join(tests)}) ORDER BY row LIMIT 1"
     for row, value in con.execute(query).fetchall():
         return files.place(row), repr(value[:60])
-    written = f"SELECT row, {name} FROM raw WHERE {name} IS NOT NULL"
     for row, first in con.execute(f"{written} ORDER BY row LIMIT 1").fetchall():
-        tests = [
-            fit(name) for kind, fit in TEXT_KINDS if any(kind in family for family in families)
-        ]
         alike = next(
             test
             for test in tests
@@ -236,6 +231,39 @@ def columns_of_log(
     return [*(f"{value} AS {name}" for name, value in values.items()), "row"]
 
 
+def _require_types(
+    con: "duckdb.DuckDBPyConnection",
+    files: Files,
+    names: Mapping[str, str],
+    kinds: Mapping[str, str],
+) -> None:
+    """Refuse columns of other types than ours, and flags that are other numbers than 0 and 1."""
+    plainly, cast = "", "Cast it where the log is made"
+    if files.form != "parquet":
+        plainly = f". {PLAINLY}"
+        cast = "A code of digits that is no number, such as 01, needs a letter: write it as s01"
+    expected = {
+        "step": (WHOLE, "whole numbers: 0, 1, 2, ... within each episode"),
+        "reward": (NUMBERS, f"numbers{plainly}"),
+        **dict.fromkeys(LABELS, ((*WHOLE, *TEXT, "BOOLEAN"), f"whole numbers or text. {cast}")),
+        **dict.fromkeys(FLAGS, ((*WHOLE, "BOOLEAN"), "true or false, or 1 or 0")),
+    }
+    for name, (fitting, meaning) in expected.items():
+        kind = kinds.get(name, "BOOLEAN")
+        place, found = files.where, ""
+        if kind.endswith("]") or (name in kinds and not kind.startswith(fitting)):
+            found = kind
+            if files.form != "parquet":
+                place, found = _first_unfit(con, files, name, fitting)
+        elif name in FLAGS and kind != "BOOLEAN":
+            odd = f"SELECT row, {name} FROM raw WHERE {name}::VARCHAR NOT IN ('0', '1')"
+            for row, value in con.execute(f"{odd} ORDER BY row LIMIT 1").fetchall():
+                place, found = files.place(row), str(value)
+        if found:
+            called = column_called(names[name], name)
+            raise InvalidLog(f"{place}: column {called} is {found}, expected {meaning}.")
+
+
 def _view(
     con: "duckdb.DuckDBPyConnection",
     files: Files,
@@ -247,54 +275,21 @@ def _view(
 
     A text is written to the folder once more, with its types: several queries follow.
     """
-    is_text = files.form != "parquet"
-
-    def require(name: str, *families: tuple[str, ...], meaning: str) -> None:
-        is_list = kinds[name].endswith("]")
-        if is_list or not kinds[name].startswith(sum(families, ())):
-            place, found = files.where, kinds[name]
-            if is_text:
-                place, found = _first_unfit(con, files, name, families)
-            raise InvalidLog(
-                f"{place}: column {column_called(names[name], name)} is {found}, expected "
-                f"{meaning}."
-            )
-
-    whole_or_text = "whole numbers or text. Cast it where the log is made"
-    if is_text:
-        whole_or_text = (
-            "whole numbers, or text. A code of digits that is no number, such as 01, needs a "
-            "letter: write it as s01"
-        )
-    require("step", WHOLE, meaning="whole numbers: 0, 1, 2, ... within each episode")
-    require("reward", NUMBERS, meaning=f"numbers. {PLAINLY}" if is_text else "numbers")
-    for name in LABELS:
-        require(name, WHOLE, TEXT, ("BOOLEAN",), meaning=whole_or_text)
+    _require_types(con, files, names, kinds)
+    flags = {name for name in FLAGS if name in kinds}
     text = {name for name in LABELS if kinds[name].startswith(TEXT)}
     if ("state" in text) != ("next_state" in text):
         raise InvalidLog(
             f"{files.where}: state is {kinds['state']}, but next_state is {kinds['next_state']}, "
             "expected one type for both. Look for rows that differ."
         )
-    flags = {name for name in FLAGS if name in kinds}
-    for name in flags:
-        meaning = "true or false, or 1 or 0"
-        require(name, WHOLE, ("BOOLEAN",), meaning=meaning)
-        odd = f"{name}::VARCHAR NOT IN ('0', '1')"
-        query = f"SELECT row, {name} FROM raw WHERE {odd} ORDER BY row LIMIT 1"
-        found = None if kinds[name] == "BOOLEAN" else con.execute(query).fetchone()
-        if found is not None:
-            row, value = found
-            called = column_called(names[name], name)
-            raise InvalidLog(f"{files.place(row)}: column {called} is {value}, expected {meaning}.")
-
     labels = {
         name: "BOOLEAN" if kinds[name] == "BOOLEAN" else "VARCHAR" if name in text else "BIGINT"
         for name in LABELS
     }
     chosen = columns_of_log(labels, flags)
     rows = f"SELECT {', '.join(chosen)} FROM raw"
-    if is_text:
+    if files.form != "parquet":
         path = quote_text(folder / "log.parquet")
         con.execute(f"COPY ({rows}) TO {path} (FORMAT PARQUET, ROW_GROUP_SIZE {ROW_GROUP})")
         for written in folder.glob("[0-9]*"):
