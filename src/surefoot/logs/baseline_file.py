@@ -3,6 +3,7 @@ what is made here.
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -289,79 +290,78 @@ def _or_never(episodes: float) -> int | None:
     return None if episodes == np.inf else int(episodes)
 
 
-def premises(log: LogCounts, learnt: Learnt) -> tuple[str, ...]:
-    """Return what a certificate from a log assumes without proof."""
+def premises(log: LogCounts, learnt: Learnt) -> Iterator[str]:
+    """Yield what a certificate from a log assumes without proof."""
     problem, unknown = learnt.problem, learnt.problem.unknown_rows is not None
     low, high = log.reward_range
     predicted = "the next state or the reward" if unknown else "the next state"
-    lines = [
-        "the log is complete: no episode was left out because of how it went",
+    yield "the log is complete: no episode was left out because of how it went"
+    yield (
         "actions were chosen by the recorded state, not by further knowledge that predicts "
-        f"{predicted}",
+        f"{predicted}"
+    )
+    yield (
         "the process is still the one that wrote the log, and the same state, action and step "
-        "always have the same transition probabilities",
-        f"every reward lies in {low:g}..{high:g} (declared by you)",
-        *_states(log),
-    ]
+        "always have the same transition probabilities"
+    )
+    yield f"every reward lies in {low:g}..{high:g} (declared by you)"
+    yield from _states(log)
     if unknown:
-        lines.append(
+        yield (
             "rewards are unknown: all that is used is that each state, action and step has a fixed "
             "mean"
         )
     else:
-        lines.append(
+        yield (
             "each pair (or transition) always pays what it paid in the log, or what your table "
             "says (declared by you)"
         )
     if problem.one_start:
-        lines.append(
+        yield (
             f"every episode starts in state {log.codebook.state_label(problem.s1)!r} (declared by "
             "you)"
         )
     elif problem.start is None:
-        lines.append(
+        yield (
             "the start is unknown: all that is used is that first states are drawn from a fixed "
             "distribution"
         )
     else:
-        lines.append("first states are drawn with the probabilities you gave (declared by you)")
+        yield ("first states are drawn with the probabilities you gave (declared by you)")
     if not anything_follows(problem.as_mask, problem.S, problem.A, len(log.codebook.states)):
-        lines.append("only the transitions of the mask are possible (declared by you)")
+        yield ("only the transitions of the mask are possible (declared by you)")
     if problem.stationary:
-        lines.append(
+        yield (
             "dynamics and rewards do not depend on the step (declared by "
             f"you{compared(learnt.counts)})"
         )
     else:
-        lines.append(
+        yield (
             "whether dynamics or rewards depend on the step is unknown: nothing is said about it"
         )
     if learnt.method in VI_LCB.values():
-        lines.append(
+        yield (
             "a single policy wrote the whole log, and neither the number of episodes nor their ids "
             "depend on how they went"
         )
-    return tuple(lines)
 
 
-def _states(log: LogCounts) -> list[str]:
-    """Return the premises about states and ends."""
-    lines = []
+def _states(log: LogCounts) -> Iterator[str]:
+    """Yield the premises about states and ends."""
     if log.unseen_state is not None:
-        lines.append(
+        yield (
             "which states there are is unknown: what is not in the log counts as one more state, "
             "which is never left and pays the least"
         )
     else:
-        lines.append(f"the {len(log.codebook.states)} states are all there are (declared by you)")
+        yield (f"the {len(log.codebook.states)} states are all there are (declared by you)")
     if log.absorbing_state is not None:
-        lines.append(
+        yield (
             f"after an early end each remaining step pays {log.after_end:g} (declared by you, or "
             "nothing)"
         )
     elif log.unseen_state is None:
-        lines.append(
+        yield (
             f"no episode ends before its {log.H} steps (declared by you: an end would be one more "
             "state)"
         )
-    return lines

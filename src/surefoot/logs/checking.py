@@ -2,7 +2,7 @@
 with errors.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -141,28 +141,19 @@ class LogReport:
     def as_json(self) -> dict[str, Any]:
         """Return the report as plain values for programs."""
         facts: dict[str, Any] = {
-            "rows": self.rows,
-            "episodes": self.episodes,
-            "usable": self.usable,
+            name: getattr(self, name) for name in ("rows", "episodes", "usable")
         }
         if self.counted is not None:
             log = self.counted
-            facts |= {
-                "H": log.H,
-                "S": log.S,
-                "A": log.A,
-                "coverage": log.coverage,
-                "mean_return": log.mean_return,
-            }
-            facts |= {
-                "reward_min": float(np.nanmin(log.rewards.min)),
-                "reward_max": float(np.nanmax(log.rewards.max)),
-            }
+            names = ("H", "S", "A", "coverage", "mean_return")
+            facts |= {name: getattr(log, name) for name in names}
+            facts["reward_min"] = float(np.nanmin(log.rewards.min))
+            facts["reward_max"] = float(np.nanmax(log.rewards.max))
         return {**facts, "findings": [asdict(finding) for finding in self.findings]}
 
     def __str__(self) -> str:
-        where = printable(self.where)
-        lines = [f"{where}: {how_many(self.rows, 'row')}, {how_many(self.episodes, 'episode')}"]
+        size = f"{how_many(self.rows, 'row')}, {how_many(self.episodes, 'episode')}"
+        lines = [f"{printable(self.where)}: {size}"]
         if self.counted is not None:
             log = self.counted
             seen = f"{log.pairs_seen:,} of {how_many(log.pairs, 'pair')} (step, state, action) seen"
@@ -180,12 +171,11 @@ class LogReport:
 def sizes(log: "LogCounts") -> str:
     """Write H, S and A for the terminal."""
     states = how_many(log.S, "state")
-    added = (
-        []
-        if log.absorbing_state is None
-        else ["one of them absorbing, for episodes that end early"]
-    )
-    added += [] if log.unseen_state is None else ["one of them for all states that were never seen"]
+    added = []
+    if log.absorbing_state is not None:
+        added.append("one of them absorbing, for episodes that end early")
+    if log.unseen_state is not None:
+        added.append("one of them for all states that were never seen")
     states += f" ({'; '.join(added)})" if added else ""
     return f"H = {how_many(log.H, 'step')}, S = {states}, A = {how_many(log.A, 'action')}"
 
@@ -273,31 +263,31 @@ def in_order(final: int, which: str = "true") -> str:
     )
 
 
-def _about(counted: "LogCounts") -> list[Finding]:
-    """Return notes about a log that can be used."""
-    found = [Finding("note", "log", note) for note in counted.notes]
+def _about(counted: "LogCounts") -> Iterator[Finding]:
+    """Yield notes about a log that can be used."""
+    for note in counted.notes:
+        yield Finding("note", "log", note)
     book, paid = counted.codebook, counted.rewards
     starts = np.flatnonzero(counted.starts)
+    text = (
+        f"All episodes start in state {book.state_label(int(starts[0]))!r}. The start is unknown "
+        "unless you declare it: start=, or --start."
+    )
     if len(starts) > 1:
         text = (
-            f"Episodes start in {len(starts)} states. A floor then refers to the average over "
-            "the first states."
+            f"Episodes start in {len(starts)} states. A floor then refers to the average over the "
+            "first states."
         )
-        found.append(Finding("note", "starts", text, count=len(starts)))
-    else:
-        text = (
-            f"All episodes start in state {book.state_label(int(starts[0]))!r}. The start is "
-            "unknown unless you declare it: start=, or --start."
-        )
-        found.append(Finding("note", "starts", text, count=1))
+    yield Finding("note", "starts", text, count=len(starts))
     if not counted.declared:
         low, high = np.nanmin(paid.min), np.nanmax(paid.max)
         text = (
             f"Rewards in the log lie in {low:g}..{high:g}. Declare which rewards are possible with "
             "reward_range (--reward-range LOW HIGH) before anything is certified."
         )
-        found.append(Finding("note", "range", text))
+        yield Finding("note", "range", text)
     declare = "Rewards are unknown unless you declare them: rewards=, or --rewards."
+    unknown = "Certificates will treat them as unknown."
     if counted.by_pair:
         text = f"Every pair always paid the same. {declare}"
     elif counted.by_transition:
@@ -306,24 +296,17 @@ def _about(counted: "LogCounts") -> list[Finding]:
             f"{declare}"
         )
     elif varied := int((paid.min < paid.max).sum()):
-        seen = int((paid.n > 0).sum())
-        text = (
-            f"Rewards vary ({varied:,} of {seen:,} pairs). Certificates will treat them as unknown."
-        )
+        text = f"Rewards vary ({varied:,} of {int((paid.n > 0).sum()):,} pairs). {unknown}"
     else:
-        text = (
-            "Too few pairs were seen twice to know whether rewards vary. Certificates will "
-            "treat them as unknown."
-        )
-    found.append(Finding("note", "rewards", text))
+        text = f"Too few pairs were seen twice to know whether rewards vary. {unknown}"
+    yield Finding("note", "rewards", text)
     if counted.unseen_state is not None:
         text = (
             f"The states were not declared. There may be more than the {len(book.states)} in the "
             "log: one more state stands for them, and pays the least that is possible. If you know "
             "that there are no others, declare it: states=, or --states."
         )
-        found.append(Finding("note", "labels", text))
-    return found
+        yield Finding("note", "labels", text)
 
 
 def episodes_of(some: Any) -> tuple[int | str, ...]:

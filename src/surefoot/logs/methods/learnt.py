@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot import kernels
-from surefoot.base.arrays import Floats, Ints
+from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.base.nodes import EPISODE, FINE, INTERVALS, NODES, PLACES
 from surefoot.base.validation import REWARD_UNITS, FrozenRecord, at_least, at_most, freeze
 from surefoot.bounds.alike import compared, require_alike
@@ -369,35 +369,29 @@ def times(counts: Counts, factor: float, unseen: int | None = None) -> Counts:
     first is new once.
     """
 
-    def more(n: Ints) -> Ints:
-        return np.asarray(np.rint(n * factor), dtype=np.int64)
+    def more(n: Ints, at_unseen: Bools | bool = False) -> Ints:
+        return np.asarray(np.where(at_unseen, n, np.rint(n * factor)), dtype=np.int64)
 
     place, state, n = counts.entries
-    seen, n_start = none_yet(counts.shape), more(counts.n_start)
-    if unseen is not None:
-        n_start[unseen] = counts.n_start[unseen]
-    seen.add_entries(
-        Entries(place, state, more(n) if unseen is None else np.where(state == unseen, n, more(n)))
-    )
-    sums: dict[str, Ints] = {}
+    unseen_state = -1 if unseen is None else unseen
+    seen, n_start = none_yet(counts.shape), counts.n_start
+    seen.add_entries(Entries(place, state, more(n, state == unseen_state)))
     n_sa = seen.n_sa
     played = np.maximum(more(counts.played), n_sa) if counts.shared else n_sa
+    x_sa = z_sa = None
     if counts.x_sa is not None and counts.z_sa is not None:
         x_sa = np.minimum(more(counts.x_sa), played * REWARD_UNITS)
         # of x (1 - x), which rounding may pass
         most = x_sa * (1.0 - x_sa / np.maximum(played, 1) / REWARD_UNITS)
-        sums = {
-            "x_sa": x_sa,
-            "z_sa": np.floor(np.minimum(counts.z_sa * factor, most)).astype(np.int64),
-        }
+        z_sa = np.floor(np.minimum(counts.z_sa * factor, most)).astype(np.int64)
     more_often = Counts(
         seen,
         counts.H,
         counts.s1,
         played=played,
-        x_sa=sums.get("x_sa"),
-        z_sa=sums.get("z_sa"),
-        n_start=n_start,
+        x_sa=x_sa,
+        z_sa=z_sa,
+        n_start=more(n_start, np.arange(len(n_start)) == unseen_state),
         logged=True,
         copy=False,
     )

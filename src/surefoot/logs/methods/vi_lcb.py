@@ -126,7 +126,6 @@ def backward(
 ) -> tuple[Floats, Floats, Floats]:
     """Return pi_hat (H, S, A), V (H+1, S) and b (H, S, A), by the formulas of `vi_lcb`."""
     H, S, A = problem.H, problem.S, problem.A
-    best = first_best if ties == "first" else most_visited_best
     iota = math.log(_events(problem) / delta)
     policy, V, b = np.zeros((H, S, A)), np.zeros((H + 1, S)), np.zeros((H, S, A))
     seen = Frequencies.of(counts.transitions)
@@ -138,7 +137,7 @@ def backward(
         r = seen[h].rewards(problem, counts, h, by_next=0.0, unknown=0.0)
         r = np.where(sure, problem.reward_of(h, np.arange(S)[:, None], np.arange(A), s_next), r)
         Q = np.maximum(0.0, r + np.where(sure, V[h + 1][s_next], seen[h].ahead(V[h + 1])) - b[h])
-        a = best(Q, n_sa)
+        a = most_visited_best(Q, 0 * n_sa if ties == "first" else n_sa)
         policy[h, np.arange(S), a] = 1.0
         V[h] = Q[np.arange(S), a]
     return policy, V, b
@@ -182,11 +181,6 @@ def most_visited_best(Q: Floats, n_sa: Ints) -> Ints:
     """
     ties = Q.max(axis=1, keepdims=True) - TIE <= Q
     return np.asarray(np.where(ties, n_sa, -1).argmax(axis=1))
-
-
-def first_best(Q: Floats, n_sa: Ints) -> Ints:
-    """Return the best action of each state; among those within 1e-12 of it the first."""
-    return most_visited_best(Q, np.zeros_like(n_sa))
 
 
 def at_start(counts: Counts, problem: Problem, delta: float, V: Floats) -> float:
