@@ -490,12 +490,8 @@ def rows_of(
     """
     files, names = find_files(path, delimiter), {name: name for name in (*needed, *also)}
     wanted = Wanted(names, needed, f"Expected the columns {', '.join(needed)}.")
-    with (
-        tempfile.TemporaryDirectory(prefix="surefoot-") as spill,
-        connected(MEMORY, spill) as con,
-        readable(files.where),
-    ):
-        raw = open_raw(con, files, wanted, Path(spill))
+    with connected(MEMORY) as (con, folder), readable(files.where):
+        raw = open_raw(con, files, wanted, folder)
         if not raw.rows:
             return
         cells = ", ".join(f"{quote_name(name)}::VARCHAR" for name in raw.kinds)
@@ -509,12 +505,12 @@ def rows_of(
 
 
 @contextmanager
-def connected(memory: str, spill: str) -> Iterator["duckdb.DuckDBPyConnection"]:
-    """Open DuckDB with so much memory, and a folder for what does not fit."""
+def connected(memory: str) -> Iterator[tuple["duckdb.DuckDBPyConnection", Path]]:
+    """Open DuckDB with so much memory, and a temporary folder for what does not fit."""
     import duckdb
 
     plain = isinstance(memory, str) and memory.replace(".", "").replace(" ", "").isalnum()
-    with duckdb.connect() as con:
+    with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, duckdb.connect() as con:
         try:
             con.execute(f"SET memory_limit = '{memory if plain else ''}'")
         except duckdb.Error:
@@ -526,7 +522,7 @@ def connected(memory: str, spill: str) -> Iterator["duckdb.DuckDBPyConnection"]:
         con.execute("SET perfect_ht_threshold = 18")
         # a progress bar would mix with the output of a command
         con.execute("SET enable_progress_bar = false")
-        yield con
+        yield con, Path(spill)
 
 
 @contextmanager

@@ -7,11 +7,9 @@ that are torn are found side by side. A fault that only follows from another one
 episode of which a step cannot be read has a gap, too.
 """
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -104,7 +102,6 @@ def all_faults(paths: Paths, asked: Asked) -> LogReport:
             *_torn(written),
             *_missing(written),
             *_words(written),
-            *_mixed(written),
             *_rewards(written, asked.reward_range),
             *_undeclared(written, "state", ("state", "next_state"), asked.states),
             *_undeclared(written, "action", ("action",), asked.actions),
@@ -117,12 +114,9 @@ def all_faults(paths: Paths, asked: Asked) -> LogReport:
 def _as_written(paths: Paths, asked: Asked) -> Iterator[Written]:
     """Open a log with every value as text, in the order of its rows. Torn rows have no values."""
     files, names = find_files(paths, asked.delimiter), column_names(asked.columns)
-    with (
-        tempfile.TemporaryDirectory(prefix="surefoot-") as spill,
-        connected(asked.memory, spill) as con,
-    ):
+    with connected(asked.memory) as (con, folder):
         with readable(files.where):
-            raw = open_rows(con, files, names, Path(spill), keep_torn=True)
+            raw = open_rows(con, files, names, folder, keep_torn=True)
             held = list(raw.kinds)
             words = ", ".join(f"{name}::VARCHAR AS {name}" for name in held)
             con.execute(f"CREATE VIEW words AS SELECT {words}, row FROM raw")
@@ -201,32 +195,23 @@ def _missing(written: Written) -> list[Finding]:
 
 
 def _words(written: Written) -> Iterator[Finding]:
-    """Find values that are written, and cannot be read. A column of which none can is of another
-    kind, row by row.
+    """Find values that are written, and cannot be read, with the first of them; states, too, that
+    are text where the others are whole numbers.
+
+    A column of which none can be read is of another kind, row by row.
     """
-    for name in (name for name, is_legible in written.legible.items() if is_legible):
-        test = f"{name}_w IS NOT NULL AND NOT {READS[name](f'{name}_w')}"
-        for finding in findings_of(
-            written.log, "log", [Fault("word", test, f"{name} that is not {EXPECTED[name]}")]
-        ):
-            yield _with_example(written, finding, f"{name}_w", test)
-
-
-def _mixed(written: Written) -> Iterator[Finding]:
-    """Find states that are text where the others are whole numbers."""
-    if written.mixed:
-        for name in ("state", "next_state"):
-            word = f"{name}_w"
-            test = f"{word} IS NOT NULL AND NOT {is_whole(word)}"
-            what = f"{name} that is not a whole number, as states are elsewhere"
-            for finding in findings_of(written.log, "log", [Fault("word", test, what)]):
-                yield _with_example(written, finding, word, test)
-
-
-def _with_example(written: Written, finding: Finding, word: str, test: str) -> Finding:
-    """Return the finding with the first value that is meant."""
-    (such,) = written.log.row(f"SELECT {word} FROM log WHERE {test} ORDER BY row LIMIT 1")
-    return replace(finding, text=finding.text.replace("{such}", repr(such[:60])))
+    reads = {
+        name: (READS[name], EXPECTED[name]) for name, legible in written.legible.items() if legible
+    }
+    for name in ("state", "next_state") if written.mixed else ():
+        reads[name] = (is_whole, "a whole number, as states are elsewhere")
+    for name, (fits, expected) in reads.items():
+        word = f"{name}_w"
+        test = f"{word} IS NOT NULL AND NOT {fits(word)}"
+        fault = Fault("word", test, f"{name} that is not {expected}")
+        for finding in findings_of(written.log, "log", [fault]):
+            (such,) = written.log.row(f"SELECT {word} FROM log WHERE {test} ORDER BY row LIMIT 1")
+            yield replace(finding, text=finding.text.replace("{such}", repr(such[:60])))
 
 
 def _rewards(written: Written, reward_range: tuple[float, float] | None) -> Iterator[Finding]:

@@ -7,7 +7,6 @@ BIGINT, state, action, next_state (BIGINT or VARCHAR), reward DOUBLE, terminated
 and row BIGINT (`Files.places` names it).
 """
 
-import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -106,15 +105,15 @@ def open_log(
     """
     files, names = find_files(paths, delimiter), column_names(columns)
     cores = None if threads is None else require_integer("threads", threads, 1, InvalidSetting)
-    with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, connected(memory, spill) as con:
+    with connected(memory) as (con, folder):
         if cores is not None:
             con.execute(f"SET threads = {cores}")
         with readable(files.where):
-            raw = open_rows(con, files, names, Path(spill))
+            raw = open_rows(con, files, names, folder)
             con.execute("SET preserve_insertion_order = false")
             is_text = files.form != "parquet"
             kinds = kinds_of_text(con, "raw", raw.kinds) if is_text else raw.kinds
-            text, flags = _view(con, files, names, kinds, Path(spill))
+            text, flags = _view(con, files, names, kinds, folder)
         yield OpenLog(con, files, text, flags)
 
 
