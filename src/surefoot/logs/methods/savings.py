@@ -2,7 +2,7 @@
 were declared.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +62,7 @@ def savings(
         )
     known, lower_with = problem.arguments(), _with_labels(lower_with)
 
-    def declared(counts: Counts = counts, **more: Any) -> float:
+    def declared(more: Mapping[str, Any], counts: Counts = counts) -> float:
         """Certify the policy for the problem with these arguments changed."""
         return lower_with(counts, Problem(**with_rescaled({**known, **more})))
 
@@ -80,7 +80,7 @@ def savings(
     own, mask = len(log.codebook.states), problem.as_mask
     if problem.unseen_state is None and anything_follows(mask, problem.S, problem.A, own):
         seen = log.problem(support=AS_LOGGED, stationary=problem.stationary).arguments()["support"]
-        more = declared(support=seen, ended_state=log.absorbing_state)
+        more = declared({"support": seen, "ended_state": log.absorbing_state})
         yield Saving(
             "which transitions are possible",
             f'problem(support="{AS_LOGGED}")',
@@ -92,7 +92,7 @@ def savings(
     if steady and one_mask and (problem.unknown_rows is None or len(problem.unknown_rows) == 1):
         pooled = counts.pool()
         contradicted = pooled.steps is not None and unlike(pooled.steps, problem) is not None
-        more = now if contradicted else declared(pooled, stationary=True)
+        more = now if contradicted else declared({"stationary": True}, pooled)
         if more > now:
             yield Saving(
                 "that nothing depends on the step", "problem(stationary=True)", "--stationary", more
@@ -116,10 +116,10 @@ def _of_folds(counts: Counts, log: LogCounts) -> bool:
     return int(counts.played.sum()) < log.episodes * log.H
 
 
-def _start(log: LogCounts, declared: Callable[..., float]) -> Saving:
+def _start(log: LogCounts, declared: Callable[[Mapping[str, Any]], float]) -> Saving:
     seen = np.flatnonzero(log.starts)
     weights = log.starts / log.starts.sum()
-    more = declared(start=weights)
+    more = declared({"start": weights})
     if len(seen) == 1:
         label = log.codebook.state_label(int(seen[0]))
         return Saving("the start", f"problem(start={label!r})", f"--start {label}", more)
@@ -130,14 +130,16 @@ def _start(log: LogCounts, declared: Callable[..., float]) -> Saving:
     return Saving("the start", said, "", more)
 
 
-def _rewards(log: LogCounts, stationary: bool, declared: Callable[..., float]) -> Saving:
+def _rewards(
+    log: LogCounts, stationary: bool, declared: Callable[[Mapping[str, Any]], float]
+) -> Saving:
     for word in (AS_LOGGED, BY_NEXT_STATE):
         try:
             told = log.problem(word, stationary=stationary).arguments()
         except InvalidLog:  # they vary
             continue
         given = {name: told[name] for name in ("r", "r_next", "rewards_at_least")}
-        more = declared(**given, unknown=None)
+        more = declared({**given, "unknown": None})
         python, option = f'problem(rewards="{word}")', f"--rewards {word.replace(' ', '-')}"
         return Saving("what each pair pays", python, option, more)
     return Saving(
