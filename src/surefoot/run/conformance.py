@@ -14,7 +14,7 @@ from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import Plan
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import VIOLATION_TOLERANCE
-from surefoot.errors import SurefootError
+from surefoot.errors import InvalidModel, InvalidSetting, SurefootError
 from surefoot.evidence.counts import Counts
 from surefoot.model.listed import filled, rows_of
 from surefoot.model.policy import EpisodicMixture, check_policy, uniform
@@ -78,66 +78,65 @@ def check_world(world: TabularMDP | Env | str, seed: int = 0) -> Findings:
     says.
     """
     if isinstance(world, TabularMDP):
-        return Findings(repr(world), tuple(_of_model(world)))
+        return _findings(repr(world), _of_model(world))
     try:
         env = make(world)
     except SurefootError as refusal:
         return Findings(repr(world), (Finding("error", str(refusal)),))
-    return Findings(str(env), tuple(_of_env(env, seed)))
+    return _findings(str(env), _of_env(env, seed))
 
 
 def check_agent(agent: object, seed: int = 0) -> Findings:
     """Check that an agent plans from counts alone, with valid policies and true labels, and
     leaves counts unchanged.
     """
-    return Findings(repr(agent), tuple(_of_agent(agent, seed)))
+    return _findings(repr(agent), _of_agent(agent, seed))
+
+
+def _findings(subject: str, checks: Iterator[Finding]) -> Findings:
+    """Collect what checks find. One that raises leaves nothing to check after it."""
+    found = []
+    try:
+        for finding in checks:
+            found.append(finding)
+    except SurefootError as refusal:
+        found.append(Finding("error", str(refusal)))
+    return Findings(subject, tuple(found))
 
 
 def _of_model(world: TabularMDP) -> Iterator[Finding]:
     """Compare the floor of a world with its baseline."""
     if world.baseline is None or world.suggested_floor is None:
         return
-    value = exact.value(world, world.baseline)
-    if value < world.suggested_floor - VIOLATION_TOLERANCE:
+    value, floor = exact.value(world, world.baseline), world.suggested_floor
+    if value < floor - VIOLATION_TOLERANCE:
         yield Finding(
-            "error",
-            f"The baseline is worth {value:.6g}, below the floor of {world.suggested_floor:.6g}.",
+            "error", f"The baseline is worth {value:.6g}, below the floor of {floor:.6g}."
         )
 
 
 def _of_env(env: Env, seed: int) -> Iterator[Finding]:
-    try:
-        coder = Coder(env)
-    except SurefootError as refusal:
-        yield Finding("error", str(refusal))
-        return
+    coder, P = Coder(env), None
     if isinstance(env.unwrapped, TabularEnv):
         yield Finding("note", f"One of our worlds: the horizon is {env.unwrapped.model.H}.")
-        yield from _of_rollouts(env, coder, None, seed)
-        return
-    limit = time_limit(env)
-    if limit is None:
-        yield Finding("note", "No time limit: any horizon can be chosen.")
     else:
-        yield Finding("note", f"A time limit of {limit} steps: the horizon can be at most that.")
-    P = getattr(env.unwrapped, "P", None)
-    if P is None:
-        yield Finding("note", "No model `P`: learning live needs a declared range of rewards.")
-    else:
-        try:
+        limit, P = time_limit(env), getattr(env.unwrapped, "P", None)
+        horizon = (
+            "No time limit: any horizon can be chosen."
+            if limit is None
+            else f"A time limit of {limit} steps: the horizon can be at most that."
+        )
+        yield Finding("note", horizon)
+        if P is None:
+            yield Finding("note", "No model `P`: learning live needs a declared range of rewards.")
+        else:
             from_gymnasium(env, horizon=1)
-        except SurefootError as refusal:
-            yield Finding("error", str(refusal))
-            return
     yield from _of_rollouts(env, coder, P, seed)
 
 
 def _of_rollouts(env: Env, coder: Coder, P: object, seed: int) -> Iterator[Finding]:
     """Play at random, twice with the same seed, and compare with P if there is one."""
     first, second = (_rollout(env, coder, seed) for _ in range(2))
-    if isinstance(first, Finding):
-        yield first
-        return
     if first != second:
         yield Finding(
             "error",
@@ -156,13 +155,13 @@ def _of_rollouts(env: Env, coder: Coder, P: object, seed: int) -> Iterator[Findi
         "note", f"Rewards from {min(rewards):g} to {max(rewards):g} seen in {len(first)} steps."
     )
     if P is not None:
-        yield from _against_model(first, coder, P)
+        _require_as_modelled(first, coder, P)
 
 
 Step = tuple[int, int, int, float, bool, bool]
 
 
-def _rollout(env: Env, coder: Coder, seed: int) -> list[Step] | Finding:
+def _rollout(env: Env, coder: Coder, seed: int) -> list[Step]:
     # Not the environment's stream: actions that move with its draws would make a fair die look
     # loaded.
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
@@ -179,16 +178,16 @@ def _rollout(env: Env, coder: Coder, seed: int) -> list[Step] | Finding:
             )
             if not np.isfinite(float(reward)):
                 pair = f"action {coder.action(a)} in state {s + coder.first_state}"
-                return Finding(
-                    "error", f"The reward after {pair} is {reward}, expected a finite number."
+                raise InvalidModel(
+                    f"The reward after {pair} is {reward}, expected a finite number."
                 )
             begins = bool(terminated or truncated)
             if begins:
                 observation, _ = env.reset()
-    except SurefootError as refusal:
-        return Finding("error", str(refusal))
+    except SurefootError:
+        raise
     except Exception as reason:  # the point is to report whatever a stranger's code raises
-        return Finding("error", f"reset() or step() raised {type(reason).__name__}: {reason}")
+        raise InvalidModel(f"reset() or step() raised {type(reason).__name__}: {reason}") from None
     return history
 
 
@@ -201,7 +200,8 @@ def chernoff(times: int, n: int, p: float) -> float:
     return 2.0 * math.exp(-n * divergence)
 
 
-def _against_model(history: list[Step], coder: Coder, P: object) -> Iterator[Finding]:
+def _require_as_modelled(history: list[Step], coder: Coder, P: object) -> None:
+    """Refuse a history with an outcome that P says is impossible, or too unlikely."""
     seen: dict[tuple[int, int], Counter[tuple[int, float, bool]]] = {}
     for s, a, s_next, reward, terminated, _ in history:
         seen.setdefault((s, a), Counter())[s_next, reward, terminated] += 1
@@ -226,34 +226,12 @@ def _against_model(history: list[Step], coder: Coder, P: object) -> Iterator[Fin
                 if p > 0.0
                 else ", which P says is impossible"
             )
-            yield Finding("error", f"{led} with reward {reward:g}{end}{found}.")
-            return
+            raise InvalidModel(f"{led} with reward {reward:g}{end}{found}.")
 
 
-def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
-    if not isinstance(agent, Agent):
-        missing = [
-            name
-            for name in ("problem", "floor", "pooled", "promise", "plan")
-            if not hasattr(agent, name)
-        ]
-        yield Finding(
-            "error", f"It is not an agent: it lacks {', '.join(missing)}. See surefoot.Agent."
-        )
-        return
-    problem: object = agent.problem
-    if not isinstance(problem, Problem):
-        yield Finding(
-            "error",
-            f"Its problem is a {type(problem).__name__}, expected a Problem: what it may know.",
-        )
-        return
-    if agent.pooled and not problem.stationary:
-        yield Finding(
-            "error",
-            "It pools its counts over steps, but its problem does not say it is stationary.",
-        )
-        return
+def _of_agent(given: object, seed: int) -> Iterator[Finding]:
+    agent = _sound(given)
+    problem = agent.problem
     rng = np.random.default_rng(seed)
     # Any world of these sizes fills the counts; the agent does not know which one it is.
     P, paid, start = (
@@ -268,29 +246,8 @@ def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
         for _ in range(episodes):
             episode = play(world, uniform(problem.H, problem.S, problem.A), rng)
             counts.add(episode.as_learnt(problem, baseline=False))
-        before = counts.copy()
-        try:
-            plan, again = (mine.next_plan(counts, np.random.default_rng(seed)) for _ in range(2))
-            when = f"after {before.episodes} episodes"
-            yield from _of_plan(mine, plan, when)
-            worth = problem.units.to_user(value_of(world, plan.policy))
-            same = _fields(plan) == _fields(again)
-        except Exception as reason:  # the point is to report whatever a stranger's code raises
-            yield Finding("error", f"plan() raised {type(reason).__name__}: {reason}")
-            return
-        if counts != before:
-            yield Finding(
-                "error",
-                "plan() changed the counts. They hold what was seen, and are not a workspace.",
-            )
-            return
-        if not same:
-            yield Finding(
-                "error",
-                "Two plans from the same counts differ: a plan must depend on the counts alone.",
-            )
-            return
-        yield from _of_proof(mine, plan, when, world, worth)
+        for fault in _of_planning(mine, counts, world, seed):
+            yield Finding("error", f"The plan after {counts.episodes} episodes {fault}.")
     promise = promise_of(agent)
     if promise.kind == "not certified":
         yield Finding("note", str(promise))
@@ -305,34 +262,65 @@ def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
         )
 
 
-def _of_proof(
-    agent: CountingAgent, plan: Plan, when: str, world: TabularMDP, worth: float
-) -> Iterator[Finding]:
+def _sound(agent: object) -> Agent:
+    """Return what is an agent, or refuse it."""
+    if not isinstance(agent, Agent):
+        parts = ("problem", "floor", "pooled", "promise", "plan")
+        missing = ", ".join(name for name in parts if not hasattr(agent, name))
+        raise InvalidSetting(f"It is not an agent: it lacks {missing}. See surefoot.Agent.")
+    problem: object = agent.problem
+    if not isinstance(problem, Problem):
+        raise InvalidSetting(
+            f"Its problem is a {type(problem).__name__}, expected a Problem: what it may know."
+        )
+    if agent.pooled and not problem.stationary:
+        raise InvalidSetting(
+            "It pools its counts over steps, but its problem does not say it is stationary."
+        )
+    return agent
+
+
+def _of_planning(
+    agent: CountingAgent, counts: Counts, world: TabularMDP, seed: int
+) -> Iterator[str]:
+    """Plan twice from these counts, and say what is wrong with the plan."""
+    before = counts.copy()
+    try:
+        plan, again = (agent.next_plan(counts, np.random.default_rng(seed)) for _ in range(2))
+        for policy in _policies(plan):
+            check_policy(policy, agent.problem)
+        worth = agent.problem.units.to_user(value_of(world, plan.policy))
+        same = _fields(plan) == _fields(again)
+    except Exception as reason:  # the point is to report whatever a stranger's code raises
+        raise InvalidSetting(f"plan() raised {type(reason).__name__}: {reason}") from None
+    yield from _of_plan(agent, plan)
+    if counts != before:
+        raise InvalidSetting(
+            "plan() changed the counts. They hold what was seen, and are not a workspace."
+        )
+    if not same:
+        raise InvalidSetting(
+            "Two plans from the same counts differ: a plan must depend on the counts alone."
+        )
+    if plan.certified:
+        yield from _of_proof(agent, plan, world, worth)
+
+
+def _of_proof(agent: CountingAgent, plan: Plan, world: TabularMDP, worth: float) -> Iterator[str]:
     """Compare what is certified with the world that the data came from. By chance it fails once
     in 1/delta checks.
     """
-    if not plan.certified:
-        return
+    there = "in the world its data came from"
     if worth < plan.lower - VIOLATION_TOLERANCE:
-        true = f"{worth:g} in the world its data came from"
-        yield Finding(
-            "error",
-            f"The plan {when} is certified to be worth {plan.lower:g}, but is worth {true}.",
-        )
+        yield f"is certified to be worth {plan.lower:g}, but is worth {worth:g} {there}"
     costs = agent.cost_budget
     if costs is not None and plan.cost is not None:
         paid = cost_of(world, plan.policy, costs.cost)
         if paid > plan.cost + VIOLATION_TOLERANCE:
-            true = f"{paid:g} in the world its data came from"
-            yield Finding(
-                "error", f"The plan {when} is certified to cost {plan.cost:g}, but costs {true}."
-            )
+            yield f"is certified to cost {plan.cost:g}, but costs {paid:g} {there}"
     best = agent.problem.units.to_user(rescaled_solve(world).value)
     if best > plan.upper + 1e-9:
-        yield Finding(
-            "error",
-            f"The plan {when} says no policy is worth more than {plan.upper:g}: {best:g} is.",
-        )
+        yield f"says no policy is worth more than {plan.upper:g}: {best:g} is"
 
 
 def _some_dynamics(problem: Problem, rng: np.random.Generator) -> Floats | SparseTable:
@@ -366,29 +354,18 @@ def _policies(plan: Plan) -> list[Floats]:
     return [policy.first, policy.second] if isinstance(policy, EpisodicMixture) else [policy]
 
 
-def _of_plan(agent: CountingAgent, plan: Plan, when: str) -> Iterator[Finding]:
-    problem = agent.problem
-    for policy in _policies(plan):
-        check_policy(policy, problem)
-    if plan.h > problem.H:
-        yield Finding(
-            "error", f"The plan {when} has h = {plan.h}, expected a step in 0..{problem.H}."
-        )
+def _of_plan(agent: CountingAgent, plan: Plan) -> Iterator[str]:
+    """Compare what a plan says with itself, and with what the agent promises."""
+    if plan.h > agent.problem.H:
+        yield f"has h = {plan.h}, expected a step in 0..{agent.problem.H}"
     if not plan.lower <= plan.upper + 1e-9:
-        yield Finding(
-            "error", f"The plan {when} has lower {plan.lower:g} above upper {plan.upper:g}."
-        )
+        yield f"has lower {plan.lower:g} above upper {plan.upper:g}"
+    # a floor that is a share of a value nobody knows is not compared
+    if not plan.certified or isinstance(agent.floor, BaselineFloor):
+        return
     costs = agent.cost_budget
     if costs is not None:
-        if plan.certified and (plan.cost is None or plan.cost > costs.budget + VIOLATION_TOLERANCE):
-            yield Finding(
-                "error", f"The plan {when} is labelled certified, but its cost is {plan.cost}."
-            )
-        return
-    if isinstance(agent.floor, BaselineFloor):
-        return  # the floor is a share of a value that nobody knows
-    if plan.certified and (agent.floor is None or plan.lower < agent.floor - VIOLATION_TOLERANCE):
-        yield Finding(
-            "error",
-            f"The plan {when} is labelled certified, but its lower value is {plan.lower:g}.",
-        )
+        if plan.cost is None or plan.cost > costs.budget + VIOLATION_TOLERANCE:
+            yield f"is labelled certified, but its cost is {plan.cost}"
+    elif agent.floor is None or plan.lower < agent.floor - VIOLATION_TOLERANCE:
+        yield f"is labelled certified, but its lower value is {plan.lower:g}"
