@@ -18,6 +18,7 @@ no model is needed.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -85,7 +86,7 @@ class Watchdog:
         if path is None:
             return watch
         _, arrays = read_arrays(path, {"watch": ("watch_about", "watch_state")})
-        return watch.restored(path, arrays["watch_about"], arrays["watch_state"])
+        return watch.restored(path, arrays)
 
     def on_guard(self, guard: Guard) -> "Watch":
         """Start to watch the episodes of a guard."""
@@ -238,9 +239,10 @@ class Watch:
         """Write the state, whole or not at all; `Watchdog.on(agent, path)` continues from it."""
         write_arrays(path, "watch", self.arrays())
 
-    def restored(self, path: str | Path, about: AnyArray, state: AnyArray) -> "Watch":
+    def restored(self, path: str | Path, arrays: Mapping[str, AnyArray]) -> "Watch":
         """Return the state that `arrays` stored, if the agent and alpha are the same."""
         mine = self.arrays()
+        about, state = (arrays.get(name, np.zeros(0)) for name in mine)
         if (
             about.shape != (4,)
             or state.shape != mine["watch_state"].shape
@@ -362,19 +364,20 @@ def _why_not_watchable(agent: CountingAgent) -> str | None:
 
 def begin_watch(watchdog: "Watchdog | Watch | None", agent: Agent) -> Watch | None:
     """Return the state to start with: a new one, or the given one if it belongs to this agent."""
-    if watchdog is None:
-        return None
-    if isinstance(watchdog, Watchdog):
-        return watchdog.on(agent)
     if not isinstance(watchdog, Watch):
-        raise InvalidSetting(
-            f"watchdog is {watchdog!r}, expected sf.Watchdog(alpha=0.01), or None."
-        )
+        require_watchdog(watchdog)
+        return None if watchdog is None else watchdog.on(agent)
     if Watchdog(watchdog.bet.alpha).on(agent).bet != watchdog.bet:
         raise InvalidSetting(
             "The watch belongs to another agent: its floor or problem differ. Give sf.Watchdog()."
         )
     return watchdog
+
+
+def require_watchdog(given: object) -> None:
+    """Refuse what is no watchdog; None: there is none."""
+    if given is not None and not isinstance(given, Watchdog):
+        raise InvalidSetting(f"watchdog is {given!r}, expected sf.Watchdog(alpha=0.01), or None.")
 
 
 def _log_sum(logs: list[float]) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from surefoot.agents.promise import Promise
 from surefoot.audit.guard_ledger import GuardLedger
-from surefoot.audit.watchdog import Alarm, Watch, Watchdog
+from surefoot.audit.watchdog import Alarm, Watch, Watchdog, require_watchdog
 from surefoot.base.digest import digest
 from surefoot.base.files import read_arrays, require_place, write_arrays
 from surefoot.base.progress import ctrl_c, progress_bar
@@ -30,8 +30,8 @@ from surefoot.guard.state import OPEN, Ticket
 from surefoot.run.alarms import OnAlarm, require_on_alarm, tell_alarm, tell_range_alarm
 from surefoot.run.journal import Journal, Outcome, Told, only_writer
 from surefoot.run.kept_ledger import Remembered, ledger_arrays, remembered
-from surefoot.run.learn import episode_seed
-from surefoot.run.saved_state import SAVE_SECONDS
+from surefoot.run.learn import called, episode_seed
+from surefoot.run.saved_state import SAVE_SECONDS, goes_on, require_file
 from surefoot.run.streams import COIN, CounterStream
 from surefoot.worlds.environments import Env, EnvOrId, make
 from surefoot.worlds.gymnasium import as_action
@@ -142,12 +142,8 @@ def guard_env(
     `sf.Alarm`, or with a text where a range was false: `str(alarm)` says why.
     """
     started = time.perf_counter()
-    if resume and save is None:
-        raise InvalidSetting("resume=True continues from a file. Say which with save=...")
-    if watchdog is not None and not isinstance(watchdog, Watchdog):
-        raise InvalidSetting(
-            f"watchdog is {watchdog!r}, expected sf.Watchdog(alpha=0.01), or None."
-        )
+    require_file(save, resume)
+    require_watchdog(watchdog)
     require_guard(guard)
     require_mapping("fingerprints", fingerprints, "texts by policy, such as {'ppo': '1f3a'}")
     made = make(env)
@@ -164,7 +160,7 @@ def guard_env(
             "here."
         )
     require_on_alarm(on_alarm)
-    names = ["" if made.spec is None else made.spec.id, type(made.unwrapped).__qualname__]
+    names = list(called(made))
     identity = digest([guard.fingerprint, seed, names, list(policies), known, watchdog])
     state = guard.begin(logged, known.get(BASELINE), identity)
     for name in list(policies)[1:]:
@@ -390,18 +386,13 @@ class RunFile:
         """Return what is in the file, or the fresh one."""
         if self.path is None or self._journal is None:
             return fresh
-        if not self.path.exists():
+        if not goes_on(self.path, resume):
             if self._journal.path.exists():
                 raise InvalidFile(
                     f"{self._journal.path} tells of episodes of a run, but {self.path} does not "
                     "exist. Restore it, or choose another file: nothing is overwritten."
                 )
             return fresh
-        if not resume:
-            raise InvalidFile(
-                f"{self.path} exists. Continue it with resume=True, or choose another file: "
-                "nothing is overwritten."
-            )
         _, arrays = read_arrays(self.path, {KIND: (*ARRAYS, "run", "numbers", "failure")})
         if str(arrays["run"]) != self._run:
             raise InvalidFile(
@@ -416,12 +407,7 @@ class RunFile:
             raise InvalidFile(
                 f"{self.path} began with other logged returns. Resume with those it was begun with."
             )
-        watch = fresh.watch
-        if watch is not None:
-            nothing = np.zeros(0)
-            watch = watch.restored(
-                self.path, *(arrays.get(name, nothing) for name in watch.arrays())
-            )
+        watch = None if fresh.watch is None else fresh.watch.restored(self.path, arrays)
         numbers = arrays["numbers"]
         if numbers.shape != (2,) or numbers.dtype != np.int64 or numbers.min() < 0:
             raise InvalidFile(

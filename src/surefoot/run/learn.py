@@ -11,7 +11,7 @@ from surefoot import kernels
 from surefoot.agents.base import Agent, adapted
 from surefoot.audit.ledger import require_floor_agent
 from surefoot.audit.premises import Contradiction, Premises
-from surefoot.audit.watchdog import Alarm, Watchdog
+from surefoot.audit.watchdog import Alarm, Watchdog, require_watchdog
 from surefoot.base.arrays import Floats
 from surefoot.base.digest import digest
 from surefoot.base.files import require_place
@@ -26,7 +26,7 @@ from surefoot.run.journal import only_writer
 from surefoot.run.kept_ledger import ledger_to_write
 from surefoot.run.learner import Learner
 from surefoot.run.run import Run, add_episode, run_from
-from surefoot.run.saved_state import RunIdentity, State, StateFile
+from surefoot.run.saved_state import RunIdentity, State, StateFile, require_file
 from surefoot.run.setup import (
     CURVE_POINTS,
     Measured,
@@ -93,8 +93,7 @@ def learn(
     no promise survives that. After any error `counts` that were given are marked, too: whoever
     gives them to another run leaves out the episode that was broken off.
     """
-    if resume and save is None:
-        raise InvalidSetting("resume=True continues from a file. Say which with save=...")
+    require_file(save, resume)
     made = make(env)
     mine = adapted(agent)
     where = EnvironmentMap.of(made, mine.problem)
@@ -103,16 +102,13 @@ def learn(
         setup = check_setup_without_model(mine, episodes, floor)
     else:
         setup = replace(check_setup(where.world, mine, episodes, floor), units=mine.problem.units)
-    if watchdog is not None and not isinstance(watchdog, Watchdog):
-        raise InvalidSetting(
-            f"watchdog is {watchdog!r}, expected sf.Watchdog(alpha=0.01), or None."
-        )
+    require_watchdog(watchdog)
     begun = mine.starting_counts(counts, setup.episodes)
     dynamics = None if where.world is None else where.world.dynamics
     # the environment draws the same, whoever plays
-    source = f"learn {digest([seed, where.names, where.problem.S, where.problem.A])}"
+    source = f"learn {digest([seed, called(made), where.problem.S, where.problem.A])}"
     identity = RunIdentity(
-        mine, where.names, setup.floor, setup.episodes, seed, begun, dynamics, watchdog, source
+        mine, called(made), setup.floor, setup.episodes, seed, begun, dynamics, watchdog, source
     )
     file = StateFile(save, identity)
     require_on_alarm(on_alarm)
@@ -184,13 +180,6 @@ class EnvironmentMap:
             start=coder.start if extra == 2 else None,
             world=true_model(env, problem, steps),
         )
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """What the environment is called: by the registry of Gymnasium, and by its class."""
-        return "" if self.env.spec is None else self.env.spec.id, type(
-            self.env.unwrapped
-        ).__qualname__
 
     def play(self, learner: Learner, seed: int) -> float:
         """Play one episode up to its last step, without `end`; return what it earned, in the
@@ -267,6 +256,11 @@ def _require_names(env: Env, problem: Problem, coder: Coder) -> None:
                 f"{', '.join(map(str, its))}. Count the log in the environment's order: "
                 f"count_log(..., {kind}=[...])."
             )
+
+
+def called(env: Env) -> tuple[str, str]:
+    """Return what an environment is called: by the registry of Gymnasium, and by its class."""
+    return "" if env.spec is None else env.spec.id, type(env.unwrapped).__qualname__
 
 
 def episode_seed(seed: int, k: int) -> int:

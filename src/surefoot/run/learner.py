@@ -98,18 +98,12 @@ class Learner:
         self._agent.take_over(self.counts)
         self._returns_of = self.counts.returns_of
         self.source = f"live {digest([self.seed, self._agent.fingerprint, problem.fingerprint])}"
-        counted = self.counts.episodes
-        self.episodes = (
-            counted
-            if episodes is None
-            else require_integer("episodes", episodes, 0, InvalidSetting)
-        )
+        played = self.counts.episodes if episodes is None else episodes
+        self.episodes = require_integer("episodes", played, 0, InvalidSetting)
         given = absorbing_state
         self.ends = given, after_end  # what was said about early ends
-        if (
-            given is not None
-            and require_integer("absorbing_state", given, 0, InvalidSetting) >= problem.S
-        ):
+        rest = 0 if given is None else require_integer("absorbing_state", given, 0, InvalidSetting)
+        if rest >= problem.S:
             raise InvalidSetting(
                 f"absorbing_state is {given}, expected a state in 0..{problem.S - 1}."
             )

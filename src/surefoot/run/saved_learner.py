@@ -3,7 +3,6 @@ place in its ledger.
 """
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,11 +16,10 @@ from surefoot.evidence.counts import Counts
 from surefoot.run.alarms import OnAlarm
 from surefoot.run.kept_ledger import ledger_arrays, ledger_to_write, remembered
 from surefoot.run.learner import Learner
-from surefoot.run.saved_state import RunIdentity
+from surefoot.run.saved_state import RunIdentity, counts_arrays, counts_from
 
 KIND = "learner"
 NUMBERS = ("episodes", "absorbing_state")  # the last: -1, none was given
-WATCH = ("watch_about", "watch_state")
 NEEDED = ("learner_of", "seed", "numbers", "after_end", "counts_n_sas")
 
 
@@ -52,19 +50,10 @@ def save_learner(learner: Learner, path: str | Path) -> None:
         "numbers": np.array(numbers, dtype=np.int64),
         "after_end": np.float64(np.nan if after_end is None else after_end),
     }
-    counts = {f"counts_{name}": array for name, array in learner.counts.arrays().items()}
-    watch: dict[str, Any] = {} if learner.watch is None else dict(learner.watch.arrays())
-    write_arrays(
-        path,
-        KIND,
-        {
-            **counts,
-            **watch,
-            **learner.premises.arrays(),
-            **ledger_arrays(learner.ledger, path),
-            **about,
-        },
-    )
+    watch = {} if learner.watch is None else learner.watch.arrays()
+    kept = ledger_arrays(learner.ledger, path)
+    seen = {**counts_arrays(learner.counts), **watch, **learner.premises.arrays()}
+    write_arrays(path, KIND, {**seen, **kept, **about})
 
 
 def load_learner(
@@ -99,19 +88,12 @@ def load_learner(
         )
     episodes, given = numbers.tolist()
     try:
-        mine = {
-            name.removeprefix("counts_"): array
-            for name, array in arrays.items()
-            if name.startswith("counts_")
-        }
-        counts = Counts.from_arrays(path, mine)
+        counts = counts_from(path, arrays)
     except InvalidCounts as reason:
         raise InvalidFile(f"{damaged} ({reason})") from None
     watch = None
     if alpha is not None:
-        watch = (
-            Watchdog(alpha).on(agent).restored(path, *(arrays.get(n, np.zeros(0)) for n in WATCH))
-        )
+        watch = Watchdog(alpha).on(agent).restored(path, arrays)
     known = remembered(path, arrays)
     written = None
     if ledger is not None or known is not None:

@@ -20,12 +20,13 @@ from surefoot.base.arrays import AnyArray
 from surefoot.base.digest import digest
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import REWARD_UNITS
-from surefoot.errors import InvalidCounts, InvalidFile
+from surefoot.errors import InvalidCounts, InvalidFile, InvalidSetting
 from surefoot.evidence.counts import Counts
 from surefoot.evidence.fitting import check_counts
 from surefoot.run.kept_ledger import Remembered, ledger_arrays, remembered
 
 SAVE_SECONDS = 30.0
+PREFIX = "counts_"
 # of these, the bins that are in use
 CURVE = ("bin_sum", "bin_min", "bin_below", "bin_source", "bin_h")
 TALLY = ("totals", "by_h", "smallest", "surplus", *CURVE)
@@ -101,9 +102,7 @@ class State:
         about = {"width": np.int64(self.tally.width), "earned": self.earned, "run": run}
         # What the counts are evidence about is what the run is about: its fingerprint says that of
         # them.
-        counts = {
-            f"counts_{name}": array for name, array in self.counts.arrays(claims=False).items()
-        }
+        counts = counts_arrays(self.counts, claims=False)
         watch = {} if self.watch is None else self.watch.arrays()
         kept = ledger_arrays(self.ledger, path)  # on disk before the state that remembers it
         beside = {**watch, **self.premises.arrays(), **self.history.arrays(), **kept, **about}
@@ -127,13 +126,8 @@ class State:
                 f"{path} holds {done:,} episodes, found episodes={run.episodes:,}. A run goes on, "
                 f"never back: resume with {done:,} or more."
             )
-        kept = {
-            name.removeprefix("counts_"): array
-            for name, array in arrays.items()
-            if name.startswith("counts_")
-        }
         try:
-            counts = Counts.from_arrays(path, kept)
+            counts = counts_from(path, arrays)
             counts.origin, counts.ranges = self.counts.origin, self.counts.ranges
             counts.adopt(problem)
             if done > 0:
@@ -146,7 +140,7 @@ class State:
         if counts.planned is not None:
             both.append((counts.planned, counts.planned.episodes))
         fit = (_are_of(some, episodes, before) for some, episodes in both)
-        if not 0 <= done <= run.episodes or not all(fit):
+        if done < 0 or not all(fit):
             raise InvalidFile(
                 f"{path}: its counts are not those of {done} episodes: the file is damaged."
             )
@@ -209,13 +203,42 @@ def _are_of(counts: Counts, episodes: int, before: int) -> bool:
 
 def _watch_from(fresh: Watch, path: str | Path, arrays: dict[str, AnyArray], done: int) -> Watch:
     """Return what the watchdog had seen after `done` episodes."""
-    nothing = np.zeros(0)
-    watch = fresh.restored(path, *(arrays.get(name, nothing) for name in fresh.arrays()))
+    watch = fresh.restored(path, arrays)
     if watch.episodes > done or not (watch.alarmed or watch.episodes == done):
         raise InvalidFile(
             f"{path}: its watchdog has not seen {done} episodes: the file is damaged."
         )
     return watch
+
+
+def counts_arrays(counts: Counts, claims: bool = True) -> dict[str, AnyArray]:
+    """Return counts as arrays of a file that holds more than these."""
+    return {f"{PREFIX}{name}": array for name, array in counts.arrays(claims).items()}
+
+
+def counts_from(path: str | Path, arrays: dict[str, AnyArray]) -> Counts:
+    """Return the counts among the arrays of a file."""
+    mine = {name: array for name, array in arrays.items() if name.startswith(PREFIX)}
+    return Counts.from_arrays(
+        path, {name.removeprefix(PREFIX): array for name, array in mine.items()}
+    )
+
+
+def require_file(save: str | Path | None, resume: bool) -> None:
+    """Refuse to go on with a run that has no file."""
+    if resume and save is None:
+        raise InvalidSetting("resume=True continues from a file. Say which with save=...")
+
+
+def goes_on(path: str | Path, resume: bool) -> bool:
+    """Is there a file to go on with? One that is there is never overwritten."""
+    there = Path(path).exists()
+    if there and not resume:
+        raise InvalidFile(
+            f"{path} exists. Continue it with resume=True, or choose another file: nothing is "
+            "overwritten."
+        )
+    return there
 
 
 class StateFile:
@@ -233,13 +256,8 @@ class StateFile:
 
     def begin(self, fresh: State, resume: bool) -> State:
         """Return the state to start from: that in the file, or the fresh one."""
-        if self.path is None or not Path(self.path).exists():
+        if self.path is None or not goes_on(self.path, resume):
             return fresh
-        if not resume:
-            raise InvalidFile(
-                f"{self.path} exists. Continue it with resume=True, or choose another file: "
-                "nothing is overwritten."
-            )
         return fresh.load(self.path, self.run)
 
     def save(self, state: State) -> None:

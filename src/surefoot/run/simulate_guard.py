@@ -199,14 +199,9 @@ def simulate_guard(
             raise InvalidSetting(
                 f"{name} is {told(law)}, expected sf.Outcomes(returns, probabilities)."
             )
-    before = [
-        0,
-        *(
-            require_integer("admitted", (admitted or {}).get(name, 0), 0, InvalidSetting)
-            for name in laws
-        ),
-    ][1:]
-    if before != sorted(before) or before[0] or set(admitted or {}) - set(list(laws)[1:]):
+    said = dict(admitted or {})
+    before = [require_integer("admitted", said.get(name, 0), 0, InvalidSetting) for name in laws]
+    if before != sorted(before) or before[0] or not set(said) <= set(laws) - {BASELINE}:
         raise InvalidSetting("admitted must name candidates, in the order in which they are given.")
     rng = np.random.default_rng(require_integer("seed", seed, 0, InvalidSetting))
     rule = _rule(guard, len(laws))

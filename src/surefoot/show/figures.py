@@ -4,7 +4,7 @@ touched.
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import wrap
@@ -69,8 +69,8 @@ def new_figure(width: float, height: float) -> "Figure":
     return figure
 
 
-def finished(figure: "Figure", target: Path | None = None) -> "Figure":
-    """Return the figure without frames, and write it to the target, if there is one.
+def finished(figure: "Figure", path: str | Path | None = None) -> "Figure":
+    """Return the figure without frames, and write it to this path, if there is one.
 
     What people wrote is text: a dollar in a name begins no formula. The only formulas are 10^3 and
     so on along logarithmic axes.
@@ -91,7 +91,8 @@ def finished(figure: "Figure", target: Path | None = None) -> "Figure":
     for legend in figure.findobj(Legend):
         if isinstance(legend, Legend):
             legend.set_frame_on(False)
-    if target is not None:
+    if path is not None:
+        target = require_target(path)
         with missing_letters_allowed(), system_errors_told(target):
             figure.savefig(target)
     return figure
@@ -110,8 +111,32 @@ def heading(lines: Sequence[str], width: int) -> str:
     for text in lines:
         if not isinstance(text, str):
             raise InvalidSetting(f"title is {told(text)}, expected a text.")
-    given = (line for text in lines for line in text.splitlines())
-    return "\n".join(line for text in given for line in wrap(printable(text), width))
+    return "\n".join(wrapped((line for text in lines for line in text.splitlines()), width))
+
+
+def wrapped(texts: Iterable[str], width: int) -> list[str]:
+    """Return texts in lines of at most `width` characters. Broken by hand: a line wider than the
+    axes would leave the picture on both sides.
+    """
+    return [line for text in texts for line in wrap(printable(text), width)]
+
+
+def axis_of_episodes(axes: "Axes", texts: Iterable[str], width: int, fontsize: float = 8) -> None:
+    """Call the axis one of episodes, with texts below it."""
+    from matplotlib.ticker import EngFormatter
+
+    axes.set_xlabel("\n".join(["episode", "", *wrapped(texts, width)]), fontsize=fontsize)
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+
+
+def with_unit(text: str, unit: str) -> str:
+    """Return the name of an axis with its unit, if there is one."""
+    return f"{text} ({unit})" if unit else text
+
+
+def mark(draw: Callable[..., object], value: float, name: str, style: Line) -> None:
+    """Draw a grey line at a value, across or upwards, with the value in the legend."""
+    draw(value, color=GREY, ls=style, lw=1.0, zorder=0, label=f"{name} {value:.4g}")
 
 
 def in_legend(name: str) -> str:
@@ -149,19 +174,15 @@ def plot_sides(
 
 
 def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: str) -> "Figure":
-    target = None if path is None else require_target(path)
     everyone = [run for _, runs in sides for run in runs]
     if not everyone or not all(runs for _, runs in sides):
         raise InvalidSetting("There is no run to draw. Give at least one.")
+    first = everyone[0]
     for run in everyone:
-        if (run.optimum, run.floor, run.budget) != (
-            everyone[0].optimum,
-            everyone[0].floor,
-            everyone[0].budget,
-        ):
+        both = first, run
+        if len({(one.optimum, one.floor, one.budget) for one in both}) > 1:
             mine, its = (
-                f"{one.agent} with {_limit_of(one)}, optimum {one.optimum}"
-                for one in (everyone[0], run)
+                f"{one.agent} with {_limit_of(one)}, optimum {one.optimum}" for one in both
             )
             raise InvalidSetting(
                 f"The runs are of different worlds or floors: {mine}; {its}. Draw those in "
@@ -172,11 +193,8 @@ def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: s
     columns = figure.subplots(1, len(sides), sharey=True, squeeze=False)[0]
     for axes, (name, runs) in zip(columns, sides, strict=True):
         _draw(axes, runs, name)
-    known = everyone[0].optimum is not None
-    unit = everyone[0].units.name
-    columns[0].set_ylabel(
-        f"{'expected' if known else 'observed'} return per episode{f' ({unit})' if unit else ''}"
-    )
+    how = "observed" if first.optimum is None else "expected"
+    columns[0].set_ylabel(with_unit(f"{how} return per episode", first.units.name))
     lines = [title] if title else []
     if any(run.promise.kind == "not certified" for run in everyone):
         lines.append("NOT CERTIFIED")
@@ -187,19 +205,18 @@ def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: s
         figure.suptitle(heading(lines, LINE + LINE_OF_TWO), fontsize=10)
         for axes in columns:
             axes.legend(loc="best", fontsize=8)
-    return finished(figure, target)
+    return finished(figure, path)
 
 
 def plot_waiting(waiting: Waiting, path: str | Path | None = None, title: str = "") -> "Figure":
     """Draw forecast waiting times against the floor and against delta: off the baseline, and
     fully optimistic.
     """
-    target, known = None if path is None else require_target(path), waiting.forecast
+    known = waiting.forecast
     figure = new_figure(10.0, 4.2)
     left, right = figure.subplots(1, 2, sharey=True)
-    unit = f" ({known.unit})" if known.unit else ""
     for axes, rows, here, name in (
-        (left, waiting.by_floor, known.floor, f"floor{unit}"),
+        (left, waiting.by_floor, known.floor, with_unit("floor", known.unit)),
         (right, waiting.by_delta, waiting.delta, "delta: how likely the promise may fail"),
     ):
         for colour, what, label in (
@@ -208,27 +225,23 @@ def plot_waiting(waiting: Waiting, path: str | Path | None = None, title: str = 
         ):
             points = [(x, getattr(outlook, what)) for x, outlook in rows]
             shown = [(x, max(k, 1)) for x, k in points if k is not None]
-            axes.plot(
-                *zip(*shown, strict=True), "o-", color=colour, ms=3.5, label=label
-            ) if shown else None
-        axes.axvline(here, color=GREY, ls="--", lw=1.0, label=f"now {here:.4g}")
+            if shown:
+                axes.plot(*zip(*shown, strict=True), "o-", color=colour, ms=3.5, label=label)
+        mark(axes.axvline, here, "now", "--")
         axes.set_xlabel(name, fontsize=9)
         axes.set_yscale("log")
         axes.legend(fontsize=8)
     right.set_xscale("log")
-    left.axvline(
-        known.baseline, color=GREY, ls="-.", lw=1.0, label=f"baseline {known.baseline:.4g}"
-    )
+    mark(left.axvline, known.baseline, "baseline", "-.")
     left.legend(fontsize=8)
     left.set_ylabel("episodes, as forecast")
     above = title or f"{known.agent}, {known.grounds}: how long until ..."
     figure.suptitle(heading([above], LINE + LINE_OF_TWO), fontsize=10)
-    return finished(figure, target)
+    return finished(figure, path)
 
 
 def plot_ramp(ramp: RampForecast, path: str | Path | None = None, unit: str = "") -> "Figure":
     """Draw how many episodes a candidate needs to each stage of a guard, against its true value."""
-    target = None if path is None else require_target(path)
     figure = new_figure(7.0, 4.2)
     axes = figure.subplots()
     for i, goal in enumerate(ramp.goals):
@@ -243,16 +256,13 @@ def plot_ramp(ramp: RampForecast, path: str | Path | None = None, unit: str = ""
             )
             line.set(markersize=3.5 + 1.5 * over, linewidth=1.5 + 1.0 * over)
     for value, name, style in ((ramp.floor, "floor", "--"), (ramp.baseline, "baseline", "-.")):
-        axes.axvline(value, color=GREY, ls=style, lw=1.0, label=f"{name} {value:.4g}")
-    axes.set_xlabel(
-        f"true value of the candidate ({unit})" if unit else "true value of the candidate",
-        fontsize=9,
-    )
+        mark(axes.axvline, value, name, style)
+    axes.set_xlabel(with_unit("true value of the candidate", unit), fontsize=9)
     axes.set_ylabel("episodes to each stage, as forecast")
     axes.set_yscale("symlog", linthresh=1.0)  # 0 has a place: a stage may be reached at once
     axes.set_ylim(bottom=-0.1)
     axes.legend(fontsize=8)
-    return finished(figure, target)
+    return finished(figure, path)
 
 
 def _limit_of(run: Run) -> str:
@@ -273,8 +283,6 @@ def _words_of(run: Run) -> str:
 
 def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
     """Draw one group of runs."""
-    from matplotlib.ticker import EngFormatter
-
     optimum, floor = runs[0].optimum, runs[0].floor
     baseline = next((run.baseline for run in runs if run.baseline is not None), None)
     best = "optimum" if runs[0].budget is None else "best within budget"
@@ -295,20 +303,13 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
         )
     for value, name, style in lines:
         if value is not None:
-            axes.axhline(value, color=GREY, ls=style, lw=1.0, zorder=0, label=f"{name} {value:.4g}")
-
+            mark(axes.axhline, value, name, style)
     promises: dict[str, dict[str, None]] = {}
     for run in runs:
         promises.setdefault(run.promise_in_words, {})[run.agent] = None
     lines_of_text = (f"{', '.join(names)}: {promise}" for promise, names in promises.items())
-    # Broken by hand: a line wider than the axes would leave the picture on both sides.
-    broken = [
-        line
-        for text in lines_of_text
-        for line in wrap(printable(text), LINE if not title else LINE_OF_TWO)
-    ]
-    axes.set_xlabel("episode\n\n" + "\n".join(broken), fontsize=8 if not title else 7)
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    width, size = (LINE_OF_TWO, 7) if title else (LINE, 8)
+    axis_of_episodes(axes, lines_of_text, width, size)
     axes.set_xlim(0, max(run.episodes for run in runs))
     if title:
         axes.set_title(heading([title], LINE_OF_TWO), fontsize=10)

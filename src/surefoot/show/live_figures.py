@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from surefoot.agents.plan import SOURCES
 from surefoot.audit.history import History
 from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
 from surefoot.base.nodes import EPISODE, NODES
-from surefoot.errors import InvalidSetting, printable
+from surefoot.errors import InvalidSetting
 from surefoot.guard import Guard, GuardState
 from surefoot.guard.evidence import log_inverse, lower_value, weights_of
 from surefoot.guard.state import OPEN, Proved
@@ -25,11 +24,13 @@ from surefoot.show.figures import (
     COLOURS,
     GREY,
     LINE,
+    axis_of_episodes,
     finished,
     heading,
     in_legend,
+    mark,
     new_figure,
-    require_target,
+    with_unit,
 )
 
 if TYPE_CHECKING:
@@ -111,13 +112,39 @@ class Course(NamedTuple):
     user's units.
     """
 
-    first: Ints  # the first episode of each group
+    starts: Ints  # where each group begins among those that were kept
+    first: Ints  # its first episode
     size: Ints  # how many episodes it has
     returns: Sample
     exact: bool  # are these values of policies, not returns? Then there is no sampling error
     shares: Floats  # (groups, policies) who played
     players: Sequence[str]
     baseline: Sample | None  # the returns of its own episodes, group by group
+
+    @classmethod
+    def of(
+        cls,
+        width: Ints,
+        returns: Sample,
+        played: Ints,
+        players: Sequence[str] = SOURCES,
+        *,
+        exact: bool = False,
+        baseline: Sample | None = None,
+    ) -> "Course":
+        """Return the groups that are drawn of those that were kept, of so many episodes each."""
+        starts = group_starts(width)
+        size = np.add.reduceat(width, starts)
+        return cls(
+            starts=starts,
+            first=(np.cumsum(width) - width)[starts],
+            size=size,
+            returns=returns.merged(starts),
+            exact=exact,
+            shares=np.add.reduceat(played, starts) / size[:, None],
+            players=players,
+            baseline=None if baseline is None else baseline.merged(starts),
+        )
 
     @property
     def middle(self) -> Floats:
@@ -164,7 +191,6 @@ def plot_run(
     a time; it is no certificate. Of `simulate` and `simulate_guard` the same picture shows what
     they know. Values are in the user's units.
     """
-    target = None if path is None else require_target(path)
     if not isinstance(run, Run | GuardedRun | GuardRun):
         raise InvalidSetting(
             "Expected a run, as sf.learn, sf.simulate, sf.guard_env or sf.simulate_guard returns "
@@ -180,7 +206,7 @@ def plot_run(
     above.set_title(heading([title or scene.heading, *scene.warnings], LINE), fontsize=10)
     for axes in (above, below):
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8.5)
-    return finished(figure, target)
+    return finished(figure, path)
 
 
 def _draw_values(axes: "Axes", scene: Scene) -> None:
@@ -221,7 +247,7 @@ def _draw_values(axes: "Axes", scene: Scene) -> None:
         reach.append(_draw_lower(axes, line, i))
     for value, name, style in scene.levels:
         if value is not None and np.isfinite(value):
-            axes.axhline(value, color=GREY, ls=style, lw=1.2, zorder=2, label=f"{name} {value:.4g}")
+            mark(axes.axhline, value, name, style)
             reach.append(np.array([value]))
     for k, name, colour in scene.firsts:
         if k is not None:
@@ -243,7 +269,7 @@ def _draw_values(axes: "Axes", scene: Scene) -> None:
     least, most = float(found.min()), float(found.max())
     room = 0.06 * (most - least) or 0.05 * max(abs(most), 1.0)
     axes.set_ylim(least - room, most + room)
-    axes.set_ylabel(f"return per episode{f' ({scene.unit})' if scene.unit else ''}")
+    axes.set_ylabel(with_unit("return per episode", scene.unit))
 
 
 def _draw_baseline(axes: "Axes", course: Course, scene: Scene) -> list[Floats]:
@@ -265,8 +291,7 @@ def _draw_baseline(axes: "Axes", course: Course, scene: Scene) -> list[Floats]:
         floor = np.array([scene.relative.below(float(value)) for value in mean.mean[played]])
         label = (
             f"floor, {scene.relative.text(Units(name=scene.unit))}:\nabout {floor[-1]:.4g}, "
-            f"by "
-            "that mean"
+            "by that mean"
         )
         axes.plot(x, floor, color=GREY, ls="--", lw=1.2, zorder=2, label=label)
         reach.append(floor)
@@ -305,8 +330,6 @@ def _draw_lower(axes: "Axes", line: Lower, i: int) -> Floats:
 
 def _draw_players(axes: "Axes", scene: Scene) -> None:
     """Draw who played, as shares of each group."""
-    from matplotlib.ticker import EngFormatter
-
     course, bottom = scene.course, np.zeros(len(scene.course.first))
     for i, name in enumerate(course.players):
         share = course.shares[:, i]
@@ -331,9 +354,7 @@ def _draw_players(axes: "Axes", scene: Scene) -> None:
     axes.set_yticks([0.0, 1.0], ["0 %", "100 %"], fontsize=8)
     axes.set_ylabel("played", fontsize=8.5)
     axes.set_xlim(0, int(course.first[-1] + course.size[-1]))
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    broken = [line for note in scene.notes for line in wrap(printable(note), LINE + 20)]
-    axes.set_xlabel("episode\n\n" + "\n".join(broken), fontsize=8)
+    axis_of_episodes(axes, scene.notes, LINE + 20)
 
 
 def group_starts(width: Ints) -> Ints:
@@ -420,8 +441,7 @@ def _of_relative(floor: BaselineFloor, baseline: Sample | None, unit: str) -> st
     drawn = "drawn by the mean of the baseline's own episodes: an estimate, on which no plan rests."
     if baseline is None:
         drawn = (
-            "not drawn: no episode was the baseline's alone, so nothing was seen of what it "
-            "is "
+            "not drawn: no episode was the baseline's alone, so nothing was seen of what it is "
             "worth."
         )
     return f"The floor, {floor.text(Units(name=unit))}'s value, is {drawn}"
@@ -429,29 +449,17 @@ def _of_relative(floor: BaselineFloor, baseline: Sample | None, unit: str) -> st
 
 def _observed(run: Run, known: History) -> tuple[Course, list[Lower]]:
     """Return the course of a live run."""
-    starts = group_starts(known.episodes)
-    size = np.add.reduceat(known.episodes, starts)
-    returns = Sample(known.episodes, known.mean, known.squares, known.low, known.high).merged(
-        starts
-    )
+    returns = Sample(known.episodes, known.mean, known.squares, known.low, known.high)
     baseline = None
     if run.baseline is None and known.baseline_episodes.any():
         nothing = np.where(known.baseline_episodes > 0, 0.0, np.nan)
         own = (known.baseline_episodes, known.baseline_mean, known.baseline_squares)
-        baseline = Sample(*own, known.low + nothing, known.high + nothing).merged(starts)
-    course = Course(
-        first=known.episode[starts],
-        size=size,
-        returns=returns,
-        exact=False,
-        shares=np.add.reduceat(known.sources, starts) / size[:, None],
-        players=SOURCES,
-        baseline=baseline,
-    )
-    lower = np.fmin.reduceat(known.lower, starts)
+        baseline = Sample(*own, known.low + nothing, known.high + nothing)
+    course = Course.of(known.episodes, returns, known.sources, baseline=baseline)
+    lower = np.fmin.reduceat(known.lower, course.starts)
     if not np.isfinite(lower).any():
         return course, []
-    certified = np.add.reduceat(known.certified, starts) == size
+    certified = np.add.reduceat(known.certified, course.starts) == course.size
     return course, [Lower("", course.middle, lower, certified)]
 
 
@@ -460,17 +468,8 @@ def _simulated(run: Run) -> tuple[Course, list[Lower]]:
     were asked for.
     """
     curve = run.curve
-    starts = group_starts(curve.episodes)
-    size = np.add.reduceat(curve.episodes, starts)
-    course = Course(
-        first=curve.episode[starts],
-        size=size,
-        returns=Sample.of(curve.mean)._replace(n=curve.episodes).merged(starts),
-        exact=True,
-        shares=np.add.reduceat(curve.sources, starts) / size[:, None],
-        players=SOURCES,
-        baseline=None,
-    )
+    values = Sample.of(curve.mean)._replace(n=curve.episodes)
+    course = Course.of(curve.episodes, values, curve.sources, exact=True)
     if run.trace is None or run.promise.kind == "not certified":
         return course, []
     reached = (
@@ -487,23 +486,22 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
     settled = (columns.code != OPEN) & ~np.isnan(columns.ret)
     if not settled.any():
         raise InvalidSetting("No episode of this run has a return yet: there is nothing to draw.")
-    starts = group_starts(np.ones(len(settled), dtype=np.int64))
-    size = np.diff([*starts, len(settled)])
     mine = columns.policy[:, None] == np.arange(len(names))
     by_baseline = settled & mine[:, 0]
-    own = Sample.of(np.where(by_baseline, columns.ret, np.nan)).merged(starts)
-    returns = Sample.of(np.where(settled, columns.ret, np.nan)).merged(starts)
-    complete = returns.n >= (1.0 - MOST_OPEN) * size
-    complete |= ~complete.any()
-    course = Course(
-        first=starts,
-        size=size,
-        returns=returns._replace(mean=np.where(complete, returns.mean, np.nan)),
-        exact=False,
-        shares=np.add.reduceat(mine.astype(np.int64), starts) / size[:, None],
-        players=names,
+    own, returns = (
+        Sample.of(np.where(some, columns.ret, np.nan)) for some in (by_baseline, settled)
+    )
+    course = Course.of(
+        np.ones(len(settled), dtype=np.int64),
+        returns,
+        mine.astype(np.int64),
+        names,
         baseline=own if by_baseline.any() else None,
     )
+    complete = course.returns.n >= (1.0 - MOST_OPEN) * course.size
+    complete |= ~complete.any()
+    means = np.where(complete, course.returns.mean, np.nan)
+    course = course._replace(returns=course.returns._replace(mean=means))
     alarm = run.alarm_after if isinstance(run, GuardedRun) else None
     relative, fixed = (
         (guard.floor, None)

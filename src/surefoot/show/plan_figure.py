@@ -1,7 +1,6 @@
 """plot_plan: which action in which state and step, and where that differs from the baseline."""
 
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from surefoot.evidence.counts import Counts
 from surefoot.model.names import Names
 from surefoot.model.policy import EpisodicMixture
 from surefoot.model.steps import added_steps, common_start
-from surefoot.show.figures import COLOURS, finished, heading, new_figure, require_target
+from surefoot.show.figures import COLOURS, finished, heading, new_figure, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +55,6 @@ def plot_plan(
     `agent` and `counts` are needed only where the plan does not know them: of an agent of your own,
     or of a rival.
     """
-    target = None if path is None else require_target(path)
     mine = _agent_of(plan, agent)
     problem = mine.problem
     seen = counts if counts is not None else getattr(plan.grounds, "counts", None)
@@ -85,13 +83,13 @@ def plot_plan(
     table = _table(pi, baseline, differs, visits, states, problem.names)
     wide = max(6.4, 2.2 + 1.25 * len(table.steps))
     notes = [*left_out, *_notes(plan, table, len(pi), mine.plays_baseline)]
-    lines = [line for note in notes for line in wrap(note, int(13 * wide))]
+    lines = wrapped(notes, int(13 * wide))
     figure = new_figure(wide, 1.9 + 0.4 * len(states) + 0.16 * len(lines))
     axes = figure.subplots()
     _draw(axes, table, problem.names, mine.plays_baseline)
     axes.set_title(heading([title or _heading(plan, mine)], int(10 * wide)), fontsize=10)
     axes.set_xlabel("\n".join(lines), fontsize=8)
-    return finished(figure, target)
+    return finished(figure, path)
 
 
 def _agent_of(plan: Plan, given: Agent | None) -> CountingAgent:
