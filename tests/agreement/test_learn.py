@@ -28,6 +28,7 @@ from surefoot.run import learn, saved_state
 from surefoot.run.learn import episode_seed
 
 RUNS, PERMUTATIONS, LEVEL = 150, 1999, 0.001
+DECLARED = {"rewards": [[0.0, 2.0], [0.0, 2.0]], "reward_range": (-1, 5)}
 
 
 class Walk(gymnasium.Env):
@@ -63,20 +64,18 @@ class Walk(gymnasium.Env):
         return self.s, reward, terminated, False, {}
 
 
+def agent_of(kind, problem, changes, pooled=True):
+    """An agent for a problem, with bonuses so small that it leaves its baseline soon."""
+    return kind(problem, **{"bounds": sf.Bernstein(1e-5), "pooled": pooled, **changes})
+
+
 def trap(**changes):
     """One of our worlds behind reset and step, and StepMix."""
     world = sf.world("trap")
-    settings = {
-        "baseline": world.baseline,
-        "floor": world.suggested_floor,
-        "bounds": sf.Bernstein(1e-4),
-        **changes,
-    }
-    return (
-        gymnasium.make("surefoot.worlds.gymnasium:Trap-v0"),
-        world,
-        sf.StepMix(world.problem, **settings),
-    )
+    known = {"baseline": world.baseline, "floor": world.suggested_floor}
+    settings = {**known, "bounds": sf.Bernstein(1e-4), **changes}
+    env = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0")
+    return env, world, agent_of(sf.StepMix, world.problem, settings, pooled=False)
 
 
 def lake(**changes):
@@ -84,14 +83,13 @@ def lake(**changes):
     env = gymnasium.make("FrozenLake-v1", desc=["SF", "HG"])
     world = sf.from_gymnasium(env, horizon=5).averaged()  # the paper's bounds need r(s, a)
     baseline = 0.7 * sf.solve(world).policy + 0.3 / world.A
-    settings = {
-        "baseline": baseline,
-        "floor": 0.1,
-        "bounds": sf.Bernstein(1e-5),
-        "pooled": True,
-        **changes,
-    }
-    return env, world, sf.EpsMix(world.problem, **settings)
+    settings = {"baseline": baseline, "floor": 0.1, **changes}
+    return env, world, agent_of(sf.EpsMix, world.problem, settings)
+
+
+def of_walk(problem, changes):
+    baseline = sf.embed_policy(problem, np.full((2, 2), 0.5))
+    return agent_of(sf.StepMix, problem, {"baseline": baseline, "floor": 2.0, **changes})
 
 
 def walk(**changes):
@@ -100,32 +98,14 @@ def walk(**changes):
     """
     env = Walk()
     world = sf.from_gymnasium(env, horizon=4).averaged()
-    baseline = sf.embed_policy(world.problem, np.full((2, 2), 0.5))
-    settings = {
-        "baseline": baseline,
-        "floor": 2.0,
-        "bounds": sf.Bernstein(1e-5),
-        "pooled": True,
-        **changes,
-    }
-    return env, world, sf.StepMix(world.problem, **settings)
+    return env, world, of_walk(world.problem, changes)
 
 
 def live(**changes):
     """The same without a model: a problem with declared rewards."""
     env = Walk(shown=False)
-    problem = sf.from_gymnasium(
-        env, horizon=4, rewards=[[0.0, 2.0], [0.0, 2.0]], reward_range=(-1, 5), stationary=True
-    )
-    baseline = sf.embed_policy(problem, np.full((2, 2), 0.5))
-    settings = {
-        "baseline": baseline,
-        "floor": 2.0,
-        "bounds": sf.Bernstein(1e-5),
-        "pooled": True,
-        **changes,
-    }
-    return env, None, sf.StepMix(problem, **settings)
+    problem = sf.from_gymnasium(env, horizon=4, stationary=True, **DECLARED)
+    return env, None, of_walk(problem, changes)
 
 
 CASES = {
@@ -141,12 +121,10 @@ EVERYWHERE = {"trap": trap, "lake": lake, "walk": walk, "live": live}
 
 def described(runs, episodes):
     """One row of numbers per run; what never happened is put after the last episode."""
-    never = episodes
     rows = []
     for run in runs:
-        firsts = [
-            never if first is None else first for first in (run.first_mixture, run.first_optimistic)
-        ]
+        both = run.first_mixture, run.first_optimistic
+        firsts = [episodes if first is None else first for first in both]
         rows.append(np.concatenate([run.counts.n_sas.ravel(), list(run.sources.values()), firsts]))
     return np.array(rows, dtype=float)
 
@@ -163,15 +141,8 @@ def p_value(one, other):
     return float(np.mean(statistic >= statistic[0] - 1e-9))
 
 
-LONG = ("lake",)  # for `make test-full`
-
-
 @pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(name, marks=pytest.mark.full) if name in LONG else name
-        for name in sorted(CASES)
-    ],
+    scope="module", params=[pytest.param("lake", marks=pytest.mark.full), "trap", "walk"]
 )
 def learnt(request):
     """150 runs through reset and step."""
@@ -476,20 +447,11 @@ def test_the_ledger_of_another_run_is_refused(tmp_path, assert_refused):
 def test_a_file_of_another_world_is_refused(tmp_path, assert_refused):
     """Same rewards, other dynamics: the counts would be a mixture of two worlds."""
     _, _, agent = walk()
-    path = tmp_path / "run.npz"
-    sf.learn(Walk(), agent, 3, seed=0, save=path)
-    other = Walk(win=0.5, starts=(0.5, 0.5))
-    assert_refused(
-        sf.InvalidFile,
-        "belongs to another run",
-        sf.learn,
-        other,
-        agent,
-        3,
-        seed=0,
-        save=path,
-        resume=True,
-    )
+    settings = {"agent": agent, "episodes": 3, "seed": 0, "save": tmp_path / "run.npz"}
+    sf.learn(Walk(), **settings)
+    other = Walk(starts=(0.5, 0.5))
+    words = "belongs to another run"
+    assert_refused(sf.InvalidFile, words, sf.learn, other, **settings, resume=True)
 
 
 def rewritten(path, **changes):
@@ -648,8 +610,7 @@ def test_what_goes_wrong_is_said_not_counted_and_marked(
 
 def test_a_wrong_start_is_said_not_counted_and_marked(tmp_path, assert_refused):
     env = Walk(shown=False, starts=(1.0, 0.0))
-    declared = {"rewards": [[0.0, 2.0], [0.0, 2.0]], "reward_range": (-1, 5)}
-    problem = sf.from_gymnasium(env, horizon=4, start=1, **declared)
+    problem = sf.from_gymnasium(env, horizon=4, start=1, **DECLARED)
     agent = sf.BPIUCBVI.paper(problem)
     path = tmp_path / "run.npz"
     assert sf.learn(env, agent, 20, seed=0).episodes == 20  # control
@@ -682,7 +643,7 @@ def test_a_wrong_start_is_said_not_counted_and_marked(tmp_path, assert_refused):
         env,
         horizon=4,
         start=3,
-        **declared,
+        **DECLARED,
     )
 
 
@@ -861,28 +822,6 @@ def test_a_wrong_answer_leaves_the_shell_as_it_was(learner, answer, message, ass
     assert first.source == "baseline"
 
 
-def test_a_rewound_episode_is_as_if_it_had_never_begun(learner):
-    """The same seed and episode number: the same actions again."""
-
-    def play():
-        learner.begin()
-        actions = []
-        for s in (3, 0, 0, 0, 0):
-            actions.append(learner.act(s))
-            learner.observe(0)
-        return actions
-
-    first = play()
-    learner.rewind()
-    assert play() == first
-    learner.end()
-    second = [play()]
-    for _ in range(4):
-        learner.end()
-        second.append(play())
-    assert any(actions != first for actions in second)  # control: other episodes draw other numbers
-
-
 def test_an_end_is_spent_at_rest(learner, assert_refused):
     learner.begin()
     learner.act(3)
@@ -926,30 +865,6 @@ def test_the_shell_refuses_wrong_numbers(seed, episodes, assert_refused):
     assert_refused(
         sf.InvalidSetting, "expected an integer >= 0", sf.Learner, agent, seed, episodes=episodes
     )
-
-
-def test_the_coin_is_tossed_once_an_episode():
-    """EpsMix: all actions of an episode come from one of the two policies."""
-    world = sf.TabularMDP(np.ones((1, 2, 1)), np.ones((1, 2)), H=6)
-    first, second = (np.broadcast_to(np.eye(2)[a], (6, 1, 2)) for a in (0, 1))
-
-    class Coin:
-        problem, floor, pooled, promise = world.problem, None, False, "no floor promised"
-
-        def plan(self, counts):
-            mixture = sf.EpisodicMixture(first, second, 0.5)
-            return sf.Plan(mixture, "mixture", 6, 0.5, 0.0, 6.0, [0.0], "no floor")
-
-    learner, sides = sf.Learner(Coin(), seed=0), []
-    for _ in range(60):
-        learner.begin()
-        for _ in range(6):
-            learner.act(0)
-            learner.observe(0)
-        actions = learner.end().actions
-        assert np.ptp(actions) == 0
-        sides.append(int(actions[0]))
-    assert 15 < sum(sides) < 45  # 30 expected; 4 standard deviations are 15.5
 
 
 def test_a_run_goes_on_with_the_share_it_began_with(tmp_path, assert_refused):

@@ -400,18 +400,3 @@ def test_what_was_checked_is_played(case_of):
     every.array[:] = 0.7
     with pytest.raises(sf.InvalidPolicy):
         learner.begin()
-
-
-def test_a_learner_goes_on_with_the_share_it_began_with(tmp_path, assert_refused):
-    """When it replans decides what is played next."""
-    world = sf.world("trap")
-    settings = (world.problem, world.baseline, 0.2)
-    sf.save_learner(sf.Learner(sf.EpsMix(*settings, replan=0.1), 1), tmp_path / "learner.npz")
-    assert_refused(
-        sf.InvalidFile,
-        "belongs to another learner",
-        sf.load_learner,
-        tmp_path / "learner.npz",
-        sf.EpsMix(*settings),
-    )
-    assert sf.load_learner(tmp_path / "learner.npz", sf.EpsMix(*settings, replan=0.1)).episodes == 0

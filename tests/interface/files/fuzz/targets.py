@@ -368,51 +368,41 @@ def spoilt_npz(whole: bytes, choose: Choices) -> bytes:
 # --------------------------------------------------------------------------------------------------
 
 TOML_VALUES = (
-    *(
-        "0x" + "f" * 5000,
-        "9" * 400,
-        "9" * 5000,
-        "-1",
-        "0",
-        "1e400",
-        "inf",
-        "nan",
-        "true",
-        '""',
-        '"\\u0000"',
-        "[]",
-        "{}",
-    ),
-    *(
-        "1979-05-27",
-        "07:32:00",
-        "[[[[1]]]]",
-        "[" * 2000 + "]" * 2000,
-        '"' + "x" * 5000 + '"',
-        "{ name = 1 }",
-    ),
-    *(
-        '{ name = "random", S = 1000000000 }',
-        '{ name = "random-sparse", S = 100000, H = 100000 }',
-        "{ eta = -1.0 }",
-    ),
-    *(
-        '{ name = "queue", H = 1000000000000 }',
-        '["promise", "promise"]',
-        "100000",
-        "1000000000000000",
-        '"usual"',
-    ),
+    "0x" + "f" * 5000,
+    "9" * 400,
+    "9" * 5000,
+    "-1",
+    "0",
+    "1e400",
+    "inf",
+    "nan",
+    "true",
+    '""',
+    '"\\u0000"',
+    "[]",
+    "{}",
+    "1979-05-27",
+    "07:32:00",
+    "[[[[1]]]]",
+    "[" * 2000 + "]" * 2000,
+    '"' + "x" * 5000 + '"',
+    "{ name = 1 }",
+    '{ name = "random", S = 1000000000 }',
+    '{ name = "random-sparse", S = 100000, H = 100000 }',
+    "{ eta = -1.0 }",
+    '{ name = "queue", H = 1000000000000 }',
+    '["promise", "promise"]',
+    "100000",
+    "1000000000000000",
+    '"usual"',
 )
 LINES = (
-    *(
-        "a" + ".a" * 5000 + " = 1",
-        "[" + "a." * 3000 + "a]",
-        "[[scenarios]]",
-        "[[agents]]",
-        "[quick]",
-        "[scenarios.log]",
-    ),
+    "a" + ".a" * 5000 + " = 1",
+    "[" + "a." * 3000 + "a]",
+    "[[scenarios]]",
+    "[[agents]]",
+    "[quick]",
+    "[scenarios.log]",
     "x = 1",
 )
 
@@ -447,8 +437,16 @@ CELLS = (
     "x" * 3000,
     '"',
     "\x00",
+    "\ufeff",
+    "0.5",
+    "true",
+    "null",
+    "01",
+    "1,1",
+    "2000-01-01",
+    "NULL",
+    "é",
 )
-CELLS += ("\ufeff", "0.5", "true", "null", "01", "1,1", "2000-01-01", "NULL", "é")
 
 
 def spoilt_csv(whole: bytes, choose: Choices) -> bytes:
@@ -486,44 +484,36 @@ def spoilt_lines(whole: bytes, choose: Choices) -> bytes:
 # --------------------------------------------------------------------------------------------------
 
 SQL_VALUES = (
-    *(
-        "NULL",
-        "-1",
-        "9223372036854775807",
-        "1e308",
-        "'nan'::DOUBLE",
-        "'inf'::DOUBLE",
-        "'x'",
-        "true",
-        "[1, 2]",
-        "[]::BIGINT[]",
-    ),
-    *(
-        "[NULL]::DOUBLE[]",
-        "{'a': 1}",
-        "170141183460469231731687303715884105727::HUGEINT",
-        "'2000-01-01'::DATE",
-        "'\\xFF'::BLOB",
-    ),
-    *(
-        "INTERVAL 1 DAY",
-        "repeat('x', 10000)",
-        "range(100000)",
-        "['inf'::DOUBLE]",
-        "0",
-        "0.5",
-        "1::UTINYINT",
-        "1.5::DECIMAL(3, 1)",
-    ),
-    *(
-        "[[1]]",
-        "map {'a': 1}",
-        "'5877642-06-24 (BC)'::DATE",
-        "uuid()",
-        "'\U0001f4a9'",
-        "3",
-        "'-inf'::DOUBLE",
-    ),
+    "NULL",
+    "-1",
+    "9223372036854775807",
+    "1e308",
+    "'nan'::DOUBLE",
+    "'inf'::DOUBLE",
+    "'x'",
+    "true",
+    "[1, 2]",
+    "[]::BIGINT[]",
+    "[NULL]::DOUBLE[]",
+    "{'a': 1}",
+    "170141183460469231731687303715884105727::HUGEINT",
+    "'2000-01-01'::DATE",
+    "'\\xFF'::BLOB",
+    "INTERVAL 1 DAY",
+    "repeat('x', 10000)",
+    "range(100000)",
+    "['inf'::DOUBLE]",
+    "0",
+    "0.5",
+    "1::UTINYINT",
+    "1.5::DECIMAL(3, 1)",
+    "[[1]]",
+    "map {'a': 1}",
+    "'5877642-06-24 (BC)'::DATE",
+    "uuid()",
+    "'\U0001f4a9'",
+    "3",
+    "'-inf'::DOUBLE",
 )
 
 
@@ -594,9 +584,8 @@ def make_policy(folder: Path) -> None:
 
 
 def make_mixture(folder: Path) -> None:
-    sf.save_policy(
-        folder / "file.npz", sf.EpisodicMixture(sf.uniform(2, 3, 2), sf.uniform(2, 3, 2), 0.25)
-    )
+    policy = sf.uniform(2, 3, 2)
+    sf.save_policy(folder / "file.npz", sf.EpisodicMixture(policy, policy, 0.25))
 
 
 def _read_policy(folder: Path) -> object:
