@@ -202,31 +202,24 @@ def chernoff(times: int, n: int, p: float) -> float:
 
 def _require_as_modelled(history: list[Step], coder: Coder, P: object) -> None:
     """Refuse a history with an outcome that P says is impossible, or too unlikely."""
-    seen: dict[tuple[int, int], Counter[tuple[int, float, bool]]] = {}
-    for s, a, s_next, reward, terminated, _ in history:
-        seen.setdefault((s, a), Counter())[s_next, reward, terminated] += 1
-    for (s, a), row in seen.items():
-        promised: dict[tuple[int, float, bool], float] = {}
-        for p, s_next, reward, terminated in P[s + coder.first_state][coder.action(a)]:  # type: ignore[index]
-            key = (coder.state(s_next), float(reward), bool(terminated))
-            promised[key] = promised.get(key, 0.0) + p
-        n = row.total()
-        for key, times in row.items():
-            p = promised.get(key, 0.0)
-            if p > 0.0 and chernoff(times, n, p) >= SURE / ROLLOUT_STEPS:
-                continue
-            s_next, reward, terminated = key
-            end = " and an end" if terminated else ""
-            led = (
-                f"Action {coder.action(a)} in state {s + coder.first_state} led to state "
-                f"{s_next + coder.first_state}"
-            )
-            found = (
-                f" {times} times of {n}, but P says {p:.3g}"
-                if p > 0.0
-                else ", which P says is impossible"
-            )
-            raise InvalidModel(f"{led} with reward {reward:g}{end}{found}.")
+    pairs = Counter(step[:2] for step in history)
+    seen = Counter(step[:5] for step in history)
+    for (s, a, s_next, reward, terminated), times in seen.items():
+        outcome = s_next, reward, terminated
+        n, p = pairs[s, a], 0.0
+        for chance, to, paid, ends in P[s + coder.first_state][coder.action(a)]:  # type: ignore[index]
+            if (coder.state(to), float(paid), bool(ends)) == outcome:
+                p += chance
+        if p > 0.0 and chernoff(times, n, p) >= SURE / ROLLOUT_STEPS:
+            continue
+        end = " and an end" if terminated else ""
+        led = (
+            f"Action {coder.action(a)} in state {s + coder.first_state} led to state "
+            f"{s_next + coder.first_state} with reward {reward:g}{end}"
+        )
+        if p > 0.0:
+            raise InvalidModel(f"{led} {times} times of {n}, but P says {p:.3g}.")
+        raise InvalidModel(f"{led}, which P says is impossible.")
 
 
 def _of_agent(given: object, seed: int) -> Iterator[Finding]:

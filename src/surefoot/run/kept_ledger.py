@@ -13,6 +13,8 @@ from surefoot.audit.ledger import Ledger, Place, PlanFile
 from surefoot.base.arrays import AnyArray
 from surefoot.errors import InvalidFile
 
+NAMES = ("plans_file", "plans_written", "plans_digest")
+
 
 class Remembered(NamedTuple):
     """A ledger that a file remembers."""
@@ -29,46 +31,22 @@ def ledger_arrays(ledger: PlanFile | None, path: str | Path) -> dict[str, AnyArr
     plans, digest = ledger.place
     # from the folder of the other file, so that both may be moved together
     beside = os.path.relpath(ledger.path.resolve(), Path(path).resolve().parent)
-    known = {
-        "plans_file": Path(beside).as_posix(),
-        "plans_written": np.int64(plans),
-        "plans_digest": digest,
-    }
-    return {name: np.asarray(value) for name, value in known.items()}
-
-
-def place_beside(path: str | Path, arrays: dict[str, AnyArray]) -> Path | None:
-    """Return where the ledger is that the file at `path` remembers; None: it has none."""
-    name = arrays.get("plans_file")
-    if name is None:
-        return None
-    if name.ndim != 0 or name.dtype.kind != "U" or not str(name):
-        raise InvalidFile(
-            f"{path}: plans_file is not the name of a file: the file is damaged. Restore a copy."
-        )
-    return Path(path).resolve().parent / str(name)
+    known = Path(beside).as_posix(), np.int64(plans), digest
+    return {name: np.asarray(value) for name, value in zip(NAMES, known, strict=True)}
 
 
 def remembered(path: str | Path, arrays: dict[str, AnyArray]) -> Remembered | None:
-    """Return what `ledger_arrays` wrote."""
-    where = place_beside(path, arrays)
-    if where is None:
+    """Return what `ledger_arrays` wrote; None: there was no ledger."""
+    if "plans_file" not in arrays:
         return None
-    plans, digest = (
-        arrays.get("plans_written", np.zeros(0)),
-        arrays.get("plans_digest", np.zeros(0)),
-    )
-    if (
-        plans.ndim
-        or plans.dtype.kind != "i"
-        or plans < 0
-        or digest.ndim
-        or digest.dtype.kind != "U"
-    ):
+    name, plans, digest = (arrays.get(name, np.zeros(0)) for name in NAMES)
+    kinds = [(array.ndim, array.dtype.kind) for array in (name, plans, digest)]
+    if kinds != [(0, "U"), (0, "i"), (0, "U")] or not str(name) or plans < 0:
         raise InvalidFile(
-            f"{path}: the place in its ledger is not as written: the file is damaged. Restore a "
-            "copy."
+            f"{path}: the name of its ledger, or the place in it, is not as written: the file is "
+            "damaged. Restore a copy."
         )
+    where = Path(path).resolve().parent / str(name)
     return Remembered(where, Place(int(plans), str(digest)))
 
 

@@ -224,16 +224,16 @@ def check_step(plan: Plan, H: int) -> None:
 
 def trace_of(plans: Sequence[tuple[int, Plan]]) -> Trace:
     """Return the trace of plans made at checkpoints, each after so many episodes."""
-    made = [plan for _, plan in plans]
+    numbers = [(plan.lower, plan.upper, plan.rho) for _, plan in plans]
+    lower, upper, rho = np.array(numbers, dtype=np.float64).reshape(-1, 3).T.copy()
+    candidates = np.array([plan.candidates for _, plan in plans], dtype=np.float64)
     return Trace(
         episode=np.array([k for k, _ in plans], dtype=np.int64),
-        lower=np.array([plan.lower for plan in made], dtype=np.float64),
-        upper=np.array([plan.upper for plan in made], dtype=np.float64),
-        rho=np.array([plan.rho for plan in made], dtype=np.float64),
-        h=np.array([plan.h for plan in made], dtype=np.int64),
-        candidates=np.array([plan.candidates for plan in made], dtype=np.float64).reshape(
-            len(made), -1
-        ),
+        lower=lower,
+        upper=upper,
+        rho=rho,
+        h=np.array([plan.h for _, plan in plans], dtype=np.int64),
+        candidates=candidates.reshape(len(plans), -1),
     )
 
 

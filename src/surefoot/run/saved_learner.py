@@ -40,12 +40,10 @@ def save_learner(learner: Learner, path: str | Path) -> None:
             "An episode is under way: nothing was saved. Call end() or abandon() first."
         )
     given, after_end = learner.ends
-    alpha = None if learner.watch is None else learner.watch.bet.alpha
+    watchdog = None if learner.watch is None else Watchdog(learner.watch.bet.alpha)
     numbers = [learner.episodes, -1 if given is None else given]
-    identity = _identity(learner.agent, learner.seed, alpha)
-    assert identity is not None
     about = {
-        "learner_of": identity.fingerprint,
+        "learner_of": _identity(learner.agent, learner.seed, watchdog).fingerprint,
         "seed": f"{learner.seed:x}",
         "numbers": np.array(numbers, dtype=np.int64),
         "after_end": np.float64(np.nan if after_end is None else after_end),
@@ -72,16 +70,18 @@ def load_learner(
     """
     _, arrays = read_arrays(path, {KIND: NEEDED})
     damaged = f"{path}: its content is not as it was written: the file is damaged. Restore a copy."
-    numbers, after_end, seed = arrays["numbers"], arrays["after_end"], _seed(str(arrays["seed"]))
+    numbers, after_end = arrays["numbers"], arrays["after_end"]
     shapes = (numbers.shape, numbers.dtype.kind, after_end.shape, after_end.dtype.kind)
-    if shapes != ((len(NUMBERS),), "i", (), "f") or seed is None or numbers[0] < 0:
+    if shapes != ((len(NUMBERS),), "i", (), "f") or numbers[0] < 0:
         raise InvalidFile(damaged)
-    watched = "watch_about" in arrays
-    alpha = (
-        float(arrays["watch_about"][0]) if watched and arrays["watch_about"].shape == (4,) else None
-    )
-    identity = _identity(agent, seed, alpha)
-    if identity is None or str(arrays["learner_of"]) != identity.fingerprint:
+    watchdog = None
+    try:
+        seed = int(str(arrays["seed"]), 16)
+        if "watch_about" in arrays:
+            watchdog = Watchdog(arrays["watch_about"].tolist()[0])
+    except (ValueError, IndexError, TypeError):
+        raise InvalidFile(damaged) from None
+    if str(arrays["learner_of"]) != _identity(agent, seed, watchdog).fingerprint:
         raise InvalidFile(
             f"{path} belongs to another learner: the agent, its problem, floor, delta or settings "
             "differ. Give the agent that it was saved with."
@@ -92,8 +92,8 @@ def load_learner(
     except InvalidCounts as reason:
         raise InvalidFile(f"{damaged} ({reason})") from None
     watch = None
-    if alpha is not None:
-        watch = Watchdog(alpha).on(agent).restored(path, arrays)
+    if watchdog is not None:
+        watch = watchdog.on(agent).restored(path, arrays)
     known = remembered(path, arrays)
     written = None
     if ledger is not None or known is not None:
@@ -112,21 +112,8 @@ def load_learner(
     )
 
 
-def _seed(text: str) -> int | None:
-    try:
-        return int(text, 16)
-    except ValueError:
-        return None
-
-
-def _identity(agent: Agent, seed: int, alpha: float | None) -> RunIdentity | None:
-    """Return all that decides how a learner goes on, its counts aside; None: no watchdog has
-    this alpha.
-    """
+def _identity(agent: Agent, seed: int, watchdog: Watchdog | None) -> RunIdentity:
+    """Return all that decides how a learner goes on, its counts aside."""
     mine = adapted(agent)
     none = Counts.zeros(mine.problem, mine.pooled)
-    try:
-        watchdog = None if alpha is None else Watchdog(alpha)
-    except InvalidSetting:
-        return None
     return RunIdentity(mine, ("", "Learner"), None, 0, seed, none, None, watchdog)

@@ -61,8 +61,14 @@ class Outcomes:
         """Give one number for each value, or one delay and one probability of loss for all of
         them.
         """
-        values, weights = (
-            np.atleast_1d(as_floats("Outcomes", x, InvalidModel)) for x in (returns, probabilities)
+        values, weights, late, gone = (
+            np.atleast_1d(as_floats(name, x, InvalidModel))
+            for name, x in (
+                ("returns", returns),
+                ("probabilities", probabilities),
+                ("delays", delays),
+                ("lost", lost),
+            )
         )
         if values.ndim != 1 or values.shape != weights.shape or not len(values):
             raise InvalidModel(
@@ -71,19 +77,13 @@ class Outcomes:
             )
         require_finite("returns", values, InvalidModel)
         require_distributions("probabilities", weights, "a distribution over returns", InvalidModel)
-        late, gone = (
-            np.atleast_1d(as_floats(name, x, InvalidModel))
-            for name, x in (("delays", delays), ("lost", lost))
-        )
         for name, given in (("delays", late), ("lost", gone)):
             if given.shape not in ((1,), values.shape):
                 raise InvalidModel(
                     f"{name} has shape {given.shape}, expected one number, or one for each return."
                 )
-        if (
-            not ((late >= 0) & (late == np.floor(late)) & (late < 2**40)).all()
-            or not ((gone >= 0) & (gone <= 1)).all()
-        ):
+        whole = (late >= 0) & (late == np.floor(late)) & (late < 2**40)
+        if not (whole.all() and ((gone >= 0) & (gone <= 1)).all()):
             raise InvalidModel("delays must be whole numbers >= 0, lost must be probabilities.")
         freeze(
             self,
@@ -222,22 +222,19 @@ def simulate_guard(
     P, rows = len(laws), len(laws) * (1000 + 260 * math.ceil(math.log(N + 2)))
     tickets = kernels.empty_tickets(N, P)
     tickets.settled[0], tickets.heard[0] = begun.policies[0].settled, begun.policies[0].heard
-    reports = kernels.Reports(*(np.full(n, -1, dtype=np.int64) for n in (N + 1, N, N)))
-    loop = kernels.GuardLoop(
-        np.array(before), np.zeros(P, dtype=np.int64), np.full(P, -1, dtype=np.int64), np.zeros(P)
-    )
+    reports = kernels.Reports(*(_each(-1, n) for n in (N + 1, N, N)))
+    loop = kernels.GuardLoop(np.array(before), _each(0, P), _each(-1, P), np.zeros(P))
     account = kernels.GuardAccount(
-        np.zeros(3, dtype=np.int64),
-        np.zeros(P, dtype=np.int64),
-        np.full(P, -1, dtype=np.int64),
-        np.full((P, 2), -1, dtype=np.int64),
+        _each(0, 3),
+        _each(0, P),
+        _each(-1, P),
+        _each(-1, P, 2),
         np.full(1, math.inf),
-        np.zeros(rows, dtype=np.int64),
+        _each(0, rows),
         np.zeros((rows, P)),
     )
-    none = np.zeros((P, 2), dtype=np.int64)
-    places, hints = np.zeros((2, PLACES), dtype=np.int64), np.zeros((P, 2))
-    scratch = kernels.GuardScratch(np.zeros(P), np.zeros(P), np.zeros((P, 2)), none, places, hints)
+    numbers = np.zeros(P), np.zeros(P), np.zeros((P, 2)), _each(0, P, 2)
+    scratch = kernels.GuardScratch(*numbers, _each(0, 2, PLACES), np.zeros((P, 2)))
     uniforms = kernels.uniforms_from(rng)
     kernels.run_guard(
         kernels.portfolio_from(), rule, truth, tickets, reports, loop, scratch, account, uniforms
@@ -265,6 +262,11 @@ def simulate_guard(
     )
 
 
+def _each(value: int, *shape: int) -> Ints:
+    """Return an array in which every whole number is this one."""
+    return np.full(shape, value, dtype=np.int64)
+
+
 def _rule(guard: Guard, P: int) -> Any:
     """Return the floor and the stages as the kernel reads them."""
     span, floor = guard.high - guard.low, guard.floor
@@ -287,8 +289,9 @@ def _laws(guard: Guard, laws: list[Outcomes], rule: Any) -> Any:
     range.
     """
     V = max(len(law.returns) for law in laws)
-    cumulative, lost = np.ones((len(laws), V)), np.zeros((len(laws), V))
-    code, delay = (np.zeros((len(laws), V), dtype=np.int64) for _ in range(2))
+    shape = len(laws), V
+    cumulative, lost = np.ones(shape), np.zeros(shape)
+    code, delay = _each(0, *shape), _each(0, *shape)
     for p, law in enumerate(laws):
         n = len(law.returns)
         bad = law.returns[guard.range.outside(law.returns)]
@@ -343,7 +346,7 @@ def _state(
         records.append(
             PolicyRecord(name, None, int(loop.admitted[p]), withdrawn, reason, *numbers, *proved)
         )
-    columns = Columns(tickets.policy, tickets.code, returns, np.zeros(len(returns), dtype=np.int64))
+    columns = Columns(tickets.policy, tickets.code, returns, _each(0, len(returns)))
     return GuardState(
         guard.fingerprint, tuple(records), Tickets.of(columns), begun.logged, run=begun.run
     )
