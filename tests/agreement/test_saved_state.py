@@ -176,7 +176,7 @@ def test_digests_differ(one, other):
     )
 
 
-def test_digests_that_are_equal():
+def test_digests_that_are_equal(assert_refused):
     """By content alone: the order of keys, of bytes, and in memory does not matter; nor does a
     name for people.
     """
@@ -185,8 +185,7 @@ def test_digests_that_are_equal():
     assert digest(table) == digest(np.asfortranarray(table)) == digest(table.astype(">f8"))
     assert digest(sf.Units(0, 1, name="EUR")) == digest(sf.Units(0, 1))
     assert digest(Plain()) == digest(Plain()) != digest(Named())
-    with pytest.raises(sf.InvalidSetting, match="A set identifies nothing"):
-        digest({"a": {1, 2}})
+    assert_refused(sf.InvalidSetting, "A set identifies nothing", digest, {"a": {1, 2}})
 
 
 def test_rewording_a_repr_changes_no_fingerprint(monkeypatch):
@@ -239,7 +238,7 @@ def test_a_live_episode_is_built_once(problem, monkeypatch):
         assert len(built) == k + 1
 
 
-def test_a_users_agent_stays_the_one_that_was_given():
+def test_a_users_agent_stays_the_one_that_was_given(assert_refused):
     """It is adapted inside: neither its identity nor its name changes."""
     plain = Plain()
     learner = sf.Learner(plain, seed=0)
@@ -248,7 +247,9 @@ def test_a_users_agent_stays_the_one_that_was_given():
     assert sf.simulate(WORLD, plain, 3, seed=0).agent == "Plain"
     own = agents()["kl"]
     assert adapted(own) is own
-    with pytest.raises(
-        sf.InvalidSetting, match=r"Expected an agent such as sf.StepMix\(...\), found str"
-    ):
-        adapted("StepMix")
+    assert_refused(
+        sf.InvalidSetting,
+        r"Expected an agent such as sf.StepMix\(...\), found str",
+        adapted,
+        "StepMix",
+    )

@@ -211,38 +211,37 @@ def test_interleaved_torn_and_restarted_episodes_have_the_same_actions(kind, tmp
 def idioms(seed, k, h):
     """Generators that people make of a seed, the number of an episode and that of a step."""
     sequence = np.random.SeedSequence
-    yield np.random.default_rng(seed)
-    yield np.random.default_rng(seed + k)
-    yield np.random.default_rng([seed, k])
-    yield np.random.default_rng((seed, k, h))
-    yield np.random.default_rng(sequence(seed))
-    yield np.random.default_rng(sequence(seed).spawn(k + 1)[k])
-    yield np.random.default_rng(sequence(seed).spawn(k + 1)[k].spawn(h + 1)[h])
+    child = sequence(seed).spawn(k + 1)[k]
+    seeds = (
+        seed,
+        seed + k,
+        [seed, k],
+        (seed, k, h),
+        sequence(seed),
+        child,
+        child.spawn(h + 1)[h],
+        sequence(seed, spawn_key=(k, h)),
+        sequence(seed, spawn_key=(0, k, h)),
+        int(sequence(seed).generate_state(k + 1, np.uint64)[k]),
+        sequence([seed, k]).generate_state(4),
+        episode_seed(seed, k),
+    )
+    yield from map(np.random.default_rng, seeds)
     yield np.random.default_rng(seed).spawn(k + 1)[k]
-    yield np.random.default_rng(sequence(seed, spawn_key=(k, h)))
-    yield np.random.default_rng(sequence(seed, spawn_key=(0, k, h)))
-    yield np.random.default_rng(int(sequence(seed).generate_state(k + 1, np.uint64)[k]))
-    yield np.random.default_rng(sequence([seed, k]).generate_state(4))
-    yield np.random.default_rng(episode_seed(seed, k))
     yield np_random(seed + k)[0]
     yield np_random(episode_seed(seed, k))[0]
-    for kind in (
-        np.random.Philox,
-        np.random.PCG64,
-        np.random.PCG64DXSM,
-        np.random.MT19937,
-        np.random.SFC64,
-    ):
-        yield np.random.Generator(kind(seed))
-        yield np.random.Generator(kind([seed, k]))
-        yield np.random.Generator(kind(sequence(seed).spawn(k + 1)[k]))
-        if kind is not np.random.SFC64:
-            yield np.random.Generator(kind(seed).jumped(k))
-    counter = [0, h, k, 0]
-    yield np.random.Generator(np.random.Philox(key=seed % 2**128, counter=counter))
-    yield np.random.Generator(np.random.Philox(key=seed % 2**128).jumped(k))
-    yield np.random.Generator(np.random.Philox(key=[seed % 2**64, k], counter=[0, 0, h, 0]))
-    yield np.random.Generator(np.random.Philox(key=(seed + k) % 2**128))
+    random = np.random
+    kinds = random.Philox, random.PCG64, random.PCG64DXSM, random.MT19937, random.SFC64
+    bits = [kind(one) for kind in kinds for one in (seed, [seed, k], child)]
+    bits += [kind(seed).jumped(k) for kind in kinds if kind is not random.SFC64]
+    key = seed % 2**128
+    bits += [
+        random.Philox(key=key, counter=[0, h, k, 0]),
+        random.Philox(key=key).jumped(k),
+        random.Philox(key=[seed % 2**64, k], counter=[0, 0, h, 0]),
+        random.Philox(key=(seed + k) % 2**128),
+    ]
+    yield from map(random.Generator, bits)
     if seed < 2**32:
         yield np.random.RandomState(seed)
         yield np.random.RandomState([seed, k])

@@ -66,12 +66,12 @@ def agent_for(env, floor=9.0):
 def played():
     env = Shop()
     agent = agent_for(env)
-    return env, agent, sf.learn(env, agent, 700, seed=1, progress=False)
+    return env, agent, sf.learn(env, agent, 700, seed=1)
 
 
 def test_a_floor_that_is_measured_from_the_baseline_is_drawn_as_estimated():
     env = Shop()
-    run = sf.learn(env, agent_for(env, sf.Below(2.0)), 300, seed=1, progress=False)
+    run = sf.learn(env, agent_for(env, sf.Below(2.0)), 300, seed=1)
     assert run.floor is None
     above, _ = sf.plot_run(run).axes
     floor = labelled(above, "floor, 2 EUR below the baseline").get_ydata()
@@ -85,7 +85,7 @@ def test_a_floor_that_is_measured_from_the_baseline_is_drawn_as_estimated():
 @pytest.fixture(scope="module")
 def alarmed():
     env = Shop(breaks=150)
-    return sf.learn(env, agent_for(env), 400, seed=1, progress=False, watchdog=sf.Watchdog(0.01))
+    return sf.learn(env, agent_for(env), 400, seed=1, watchdog=sf.Watchdog(0.01))
 
 
 def lines_of(axes):
@@ -166,8 +166,8 @@ class TestHistory:
         _, agent, whole = played
         path = tmp_path / "run.npz"
         with pytest.raises(RuntimeError):
-            sf.learn(Shop(fails=300), agent, 700, seed=1, progress=False, save=path)
-        later = sf.learn(Shop(), agent, 700, seed=1, progress=False, save=path, resume=True)
+            sf.learn(Shop(fails=300), agent, 700, seed=1, save=path)
+        later = sf.learn(Shop(), agent, 700, seed=1, save=path, resume=True)
         for name in history.History.__dataclass_fields__:
             np.testing.assert_array_equal(
                 getattr(later.history, name), getattr(whole.history, name)
@@ -177,7 +177,7 @@ class TestHistory:
         _, agent, _ = played
         path = tmp_path / "run.npz"
         with pytest.raises(RuntimeError):
-            sf.learn(Shop(fails=30), agent, 40, seed=1, progress=False, save=path)
+            sf.learn(Shop(fails=30), agent, 40, seed=1, save=path)
         _, arrays = read_arrays(path, {"learning": ()})
         damaged = tmp_path / "damaged.npz"
         whole, at, real = arrays["history_whole"], arrays["history_at"], arrays["history_real"]
@@ -192,7 +192,7 @@ class TestHistory:
         ):
             write_arrays(damaged, "learning", {**arrays, name: wrong})
             with pytest.raises(sf.InvalidFile, match="its history is damaged"):
-                sf.learn(Shop(), agent, 40, seed=1, progress=False, save=damaged, resume=True)
+                sf.learn(Shop(), agent, 40, seed=1, save=damaged, resume=True)
 
 
 class TestRun:
@@ -316,7 +316,7 @@ class TestRun:
         # a plan may leave the last open tickets out, the picture does not
         assert 0.3 < drawn[-1] <= guard.plan(made.state).lower["good"] + 1e-9
 
-    def test_refusals(self, played, tmp_path):
+    def test_refusals(self, played, tmp_path, assert_refused):
         _, _, run = played
         guard, silent = sf.Guard(floor=0.3, low=0.0, high=1.0), sf.Outcomes([1.0], [1.0], lost=1.0)
         for wrong, words in (
@@ -324,10 +324,10 @@ class TestRun:
             (replace(run, episodes=0), "no episode"),
             (sf.simulate_guard(guard, silent, silent, 10, seed=0), "has a return yet"),
         ):
-            with pytest.raises(sf.InvalidSetting, match=words):
-                sf.plot_run(wrong)
-        with pytest.raises(sf.InvalidSetting, match=r"expected one of \.png"):
-            sf.plot_run(run, tmp_path / "run.xyz")
+            assert_refused(sf.InvalidSetting, words, sf.plot_run, wrong)
+        assert_refused(
+            sf.InvalidSetting, r"expected one of \.png", sf.plot_run, run, tmp_path / "run.xyz"
+        )
 
 
 class TestPlan:
@@ -352,7 +352,7 @@ class TestPlan:
 
     def test_a_coin_is_said_to_be_one(self, played):
         _, agent, run = played
-        fewer = sf.learn(Shop(), agent, run.first_mixture, seed=1, progress=False)
+        fewer = sf.learn(Shop(), agent, run.first_mixture, seed=1)
         plan = agent.plan(fewer.counts)
         assert plan.source == "mixture"
         assert f"with probability {plan.rho:.3g}" in sf.plot_plan(plan).axes[0].get_xlabel()
@@ -370,14 +370,15 @@ class TestPlan:
         note = axes.get_xlabel().replace("\n", " ")
         assert f"24 of 30 states: those visited most, with {share} of all visits." in note
 
-    def test_refusals(self, played):
+    def test_refusals(self, played, assert_refused):
         _, agent, _ = played
         plain = sf.Plan.plain(np.ones((1, 1, 1)))
-        with pytest.raises(sf.InvalidSetting, match="does not say which agent made it"):
-            sf.plot_plan(plain)
-        with pytest.raises(
-            sf.InvalidSetting, match=r"policy of shape \(1, 1, 1\), which is not for"
-        ):
-            sf.plot_plan(plain, agent=agent)
-        with pytest.raises(sf.InvalidSetting, match="Expected a plan"):
-            sf.plot_plan(agent)
+        assert_refused(sf.InvalidSetting, "does not say which agent made it", sf.plot_plan, plain)
+        assert_refused(
+            sf.InvalidSetting,
+            r"policy of shape \(1, 1, 1\), which is not for",
+            sf.plot_plan,
+            plain,
+            agent=agent,
+        )
+        assert_refused(sf.InvalidSetting, "Expected a plan", sf.plot_plan, agent)

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 
 import gymnasium
 import numpy as np
@@ -175,31 +176,27 @@ def test_what_is_no_action_is_a_failure_of_the_policy(action):
     assert run.failed == run.played["candidate"] > 5 and run.plan.lower["candidate"] == 0.0
 
 
-def test_a_return_that_is_refused_stays_open():
-    class Generous(Contextual):
+def paying(candidate):
+    """An environment that pays this to action 1."""
+
+    class Paying(Contextual):
         def step(self, action):
             observation, _, *rest = super().step(action)
-            return observation, 1.5 if action else 0.5, *rest
+            return observation, candidate if action else 0.5, *rest
 
-    run = played(always(1), episodes=60, env=Generous(), logged=[1.0] * 200)
-    assert (
-        run.refused == run.played["candidate"] > 5
-        and "above the declared range" in run.last_failure
-    )
+    return Paying()
+
+
+def test_a_return_that_is_refused_stays_open():
+    run = played(always(1), episodes=60, env=paying(1.5), logged=[1.0] * 200)
+    assert run.refused == run.played["candidate"] > 5
+    assert "above the declared range" in run.last_failure
 
 
 def test_a_return_below_the_range_freezes_the_guard():
-    class Harmful(Contextual):
-        def step(self, action):
-            observation, _, *rest = super().step(action)
-            return observation, -2.0 if action else 0.5, *rest
-
-    run = played(always(1), episodes=60, env=Harmful(), logged=[1.0] * 200)
-    assert (
-        run.played["candidate"] == 1
-        and "premise is false" in run.alarm
-        and not run.promise.certified
-    )
+    run = played(always(1), episodes=60, env=paying(-2.0), logged=[1.0] * 200)
+    assert run.played["candidate"] == 1 and not run.promise.certified
+    assert "premise is false" in run.alarm
 
 
 def test_an_environment_that_fails_ends_the_run_with_its_ticket_recorded(tmp_path):
@@ -375,6 +372,7 @@ def test_a_journal_that_does_not_fit_is_refused_and_kept(tmp_path, left, assert_
     shutil.copytree(left, tmp_path, dirs_exist_ok=True)
     journal = tmp_path / "b.npz.journal"
     text = journal.read_text()
+    resumed = partial(played, informed, **SETTINGS, save=tmp_path / "b.npz", resume=True)
     for changed, words in (
         (text.replace('"candidate"', '"baseline"'), "played episode"),
         (text.replace("journal of", "journal off", 1), "another run"),
@@ -382,26 +380,10 @@ def test_a_journal_that_does_not_fit_is_refused_and_kept(tmp_path, left, assert_
     ):
         journal.write_text(changed)
         for _ in range(2):
-            assert_refused(
-                sf.InvalidFile,
-                words,
-                played,
-                informed,
-                **SETTINGS,
-                save=tmp_path / "b.npz",
-                resume=True,
-            )
+            assert_refused(sf.InvalidFile, words, resumed)
         assert journal.read_text() == changed
     (tmp_path / "b.npz").unlink()
-    assert_refused(
-        sf.InvalidFile,
-        "does not exist",
-        played,
-        informed,
-        **SETTINGS,
-        save=tmp_path / "b.npz",
-        resume=True,
-    )
+    assert_refused(sf.InvalidFile, "does not exist", resumed)
 
 
 def test_one_process_at_a_time_goes_on_with_a_run(tmp_path):
@@ -489,32 +471,16 @@ def test_a_run_never_cuts_the_ledger_of_another_one_and_knows_its_own(tmp_path, 
     plans = {"ledger": tmp_path / "plans.ledger", "logged": [1.0, 0.0, 1.0] * 100}
     played(informed, 60, save=tmp_path / "run.npz", **plans)
     before = plans["ledger"].read_bytes()
-    assert_refused(
-        sf.InvalidFile,
-        "exists",
-        played,
-        informed,
-        80,
-        save=tmp_path / "rum.npz",
-        resume=True,
-        **plans,
-    )
+    resumed = partial(played, informed, 80, resume=True, **plans)
+    assert_refused(sf.InvalidFile, "exists", resumed, save=tmp_path / "rum.npz")
     assert plans["ledger"].read_bytes() == before
     fewer = b"".join(before.splitlines(keepends=True)[:-2])
     plans["ledger"].write_bytes(fewer)
-    assert_refused(
-        sf.InvalidFile,
-        "not the ledger that this run wrote",
-        played,
-        informed,
-        80,
-        save=tmp_path / "run.npz",
-        resume=True,
-        **plans,
-    )
+    words = "not the ledger that this run wrote"
+    assert_refused(sf.InvalidFile, words, resumed, save=tmp_path / "run.npz")
     assert plans["ledger"].read_bytes() == fewer
     plans["ledger"].write_bytes(before)  # the control
-    played(informed, 80, save=tmp_path / "run.npz", resume=True, **plans)
+    resumed(save=tmp_path / "run.npz")
     assert sf.check_ledger(plans["ledger"]).closed
 
 
