@@ -45,13 +45,29 @@ def continue_plan(learner, world, episodes):
 
 
 def same(one, other):
-    fields = ("states", "actions", "rewards")
-    alike = all(
-        np.array_equal(getattr(a, f), getattr(b, f))
-        for a, b in zip(one, other, strict=True)
-        for f in fields
-    )
-    return alike and [a.baseline for a in one] == [b.baseline for b in other]
+    def plainly(episodes):
+        return [
+            (e.states.tolist(), e.actions.tolist(), np.asarray(e.rewards).tolist(), e.baseline)
+            for e in episodes
+        ]
+
+    return plainly(one) == plainly(other)
+
+
+class Own:
+    """An agent of somebody's own."""
+
+    pooled, floor, promise = False, None, "none"
+
+    def __init__(self, case, replan):
+        self.case, self.problem, self.replan, self.asked = case, case.problem, replan, []
+
+    def plan(self, counts):
+        self.asked.append(counts.episodes)
+        return sf.Plan.plain(self.policy(counts))
+
+    def policy(self, counts):
+        return self.case.baseline
 
 
 @pytest.mark.parametrize("explorer", EXPLORERS)
@@ -205,16 +221,9 @@ def test_warm_starts(case_of, assert_same_run, assert_refused):
             run(hidden.world, agent, 20, 1, counts=rest) for run in (sf.simulate, simulate_plainly)
         ]
         assert_same_run(*both)
-    assert_refused(
-        sf.InvalidCounts,
-        "hold no sums of rewards",
-        sf.simulate,
-        hidden.world,
-        build(hidden),
-        20,
-        1,
-        counts=sf.simulate(known.world, build(known), 9, 0).counts,
-    )
+    bare = sf.simulate(known.world, build(known), 9, 0).counts
+    given = hidden.world, build(hidden), 20, 1
+    assert_refused(sf.InvalidCounts, "hold no sums of rewards", sf.simulate, *given, counts=bare)
 
 
 def test_logs_are_for_kl(case_of, assert_refused):
@@ -250,26 +259,17 @@ def test_a_policy_is_checked_once_for_the_episodes_that_play_it(case_of, monkeyp
         checked.append(policy)
         return sf.check_policy(policy, problem)
 
-    class Alternating:
+    class Alternating(Own):
         """Two plans of five episodes each, after 100; what the last one plays is no policy."""
 
-        name, problem, pooled, floor, promise = "alternating", case.problem, False, None, "none"
-        replan = 0.05
-        made = 0
-
-        def plan(self, counts):
-            self.made += 1
-            H, S, A = case.baseline.shape
-            policies = {
-                1: case.baseline,
-                2: sf.EpisodicMixture(case.baseline, sf.uniform(H, S, A), 0.5),
-            }
-            return sf.Plan.plain(policies.get(self.made, np.full((H, S, A), 0.7)))
+        def policy(self, counts):
+            first, shape = case.baseline, case.baseline.shape
+            second = sf.EpisodicMixture(first, sf.uniform(*shape), 0.5)
+            return [first, second, np.full(shape, 0.7)][len(self.asked) - 1]
 
     monkeypatch.setattr("surefoot.run.learner.check_policy", check)
-    learner = sf.Learner(
-        Alternating(), 3, sf.simulate(case.world, build(case), 100, seed=0).counts.forget_returns()
-    )
+    counts = sf.simulate(case.world, build(case), 100, seed=0).counts.forget_returns()
+    learner = sf.Learner(Alternating(case, 0.05), 3, counts)
     continue_plan(learner, case.world, 5)
     assert len(checked) == 1
     continue_plan(learner, case.world, 6)
@@ -283,37 +283,24 @@ def test_an_agent_is_not_asked_for_a_plan_that_is_over(case_of, replan):
     """A process that starts anew for each episode remembers no plan. The one in force is computed
     again, unless the counts say that it is over: then the next one is made at once.
     """
-    case, asked = case_of("plain", False), []
-
-    class Own:
-        name, problem, pooled, floor, promise = "own", case.problem, False, None, "none"
-
-        def __init__(self):
-            self.replan = replan
-
-        def plan(self, counts):
-            asked.append(counts.episodes)
-            return sf.Plan.plain(case.baseline)
-
-    continue_plan(sf.Learner(Own(), 3), case.world, 20)
-    steady = asked.copy()
-    asked.clear()
+    case = case_of("plain", False)
+    whole, torn, again = (Own(case, replan) for _ in range(3))
+    continue_plan(sf.Learner(whole, 3), case.world, 20)
     counts = None
     for _ in range(20):
-        learner = sf.Learner(Own(), 3, counts)
+        learner = sf.Learner(torn, 3, counts)
         continue_plan(learner, case.world, 1)
         counts = learner.counts
-    assert len(asked) == 20 and sorted(set(asked)) == steady
-    assert len(steady) == {0.0: 20, 0.02: 20, 0.5: 8}[replan]
-    asked.clear()
-    learner = sf.Learner(Own(), 3)
+    assert len(torn.asked) == 20 and sorted(set(torn.asked)) == whole.asked
+    assert len(whole.asked) == {0.0: 20, 0.02: 20, 0.5: 8}[replan]
+    learner = sf.Learner(again, 3)
     for _ in range(20):
         for _ in range(3):
             learner.begin()
             learner.act(1)
             learner.rewind()
         continue_plan(learner, case.world, 1)
-    assert asked == steady  # an episode that is played again needs no plan of its own
+    assert again.asked == whole.asked  # an episode that is played again needs no plan of its own
 
 
 @pytest.mark.parametrize("replan", [0.0, 0.2])
@@ -322,26 +309,22 @@ def test_where_planning_fails_no_other_plan_is_played(case_of, replan, error):
     """Whoever asks again gets the plan that was to be made, not the last one."""
     case = case_of("plain", False)
 
-    class Failing:
-        name, problem, pooled, floor, promise = "failing", case.problem, False, None, "none"
+    class Changing(Own):
+        def policy(self, counts):
+            H, S, A = case.baseline.shape
+            return np.eye(A)[np.full((H, S), counts.episodes % A)]  # another one each time
+
+    class Failing(Changing):
         failures = 0
 
-        def __init__(self, often):
-            self.replan, self.often = replan, often
-
-        def plan(self, counts):
-            if self.failures < self.often * (1 + counts.episodes):
+        def policy(self, counts):
+            if self.failures < 2 * (1 + counts.episodes):
                 self.failures += 1
                 raise error
-            H, S, A = case.baseline.shape
-            # another one each time
-            return sf.Plan.plain(np.eye(A)[np.full((H, S), counts.episodes % A)])
+            return super().policy(counts)
 
-    whole, learner, played = (
-        continue_plan(sf.Learner(Failing(0), 3), case.world, 20),
-        sf.Learner(Failing(2), 3),
-        [],
-    )
+    whole = continue_plan(sf.Learner(Changing(case, replan), 3), case.world, 20)
+    learner, played = sf.Learner(Failing(case, replan), 3), []
     while len(played) < 20:
         try:
             played += continue_plan(learner, case.world, 1)
@@ -363,13 +346,11 @@ def test_the_end_of_a_plan_is_found_once(case_of, monkeypatch):
     assert len(found) == 7  # once for each plan: those made after 0, 1, 2, 4, 8, 16 and 32 episodes
 
 
-class Kept:
-    """An agent of somebody's own that keeps one plan, and writes into its array."""
-
-    name, pooled, floor, promise = "kept", False, None, "none"
+class Kept(Own):
+    """One that keeps one plan, and writes into its array."""
 
     def __init__(self, case, replan):
-        self.problem, self.replan = case.problem, replan
+        super().__init__(case, replan)
         self.array = np.array(case.baseline)
         self.kept = sf.Plan.plain(self.array)
 

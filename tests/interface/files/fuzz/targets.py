@@ -463,9 +463,9 @@ def spoilt_csv(whole: bytes, choose: Choices) -> bytes:
         elif way == 2:
             rows[i] = rows[i][: choose.below(8)]
         else:
-            rows[i] = [*rows[i]]
-            rows[i][choose.below(max(1, len(rows[i]))) :][:1] = []
-            rows[i].insert(choose.below(8), choose.one(CELLS))
+            gone, place = choose.below(max(1, len(rows[i]))), choose.below(8)
+            rows[i] = rows[i][:gone] + rows[i][gone + 1 :]
+            rows[i].insert(place, choose.one(CELLS))
     return "\n".join(",".join(row) for row in rows).encode("utf-8", "surrogatepass")
 
 
