@@ -361,8 +361,7 @@ class Actor:
         return found[0] if isinstance(found, tuple) else found
 
     def _of_batch(self, observation: Any) -> Any:
-        found = self._policy.predict(np.asarray(observation)[None])
-        return (found[0] if isinstance(found, tuple) else found)[0]
+        return self._one(np.asarray(observation)[None])[0]
 
 
 class RunFile:

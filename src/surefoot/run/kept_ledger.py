@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.agents.splice_agent import SpliceAgent
-from surefoot.audit.ledger import Ledger, Place, PlanFile
+from surefoot.agents.base import Agent
+from surefoot.audit.ledger import Ledger, Place, PlanFile, require_floor_agent
 from surefoot.base.arrays import AnyArray
 from surefoot.errors import InvalidFile
 
@@ -51,7 +51,7 @@ def remembered(path: str | Path, arrays: dict[str, AnyArray]) -> Remembered | No
 
 
 def ledger_to_write(
-    given: str | Path | None, known: Remembered | None, agent: SpliceAgent, episodes: int | None
+    given: str | Path | None, known: Remembered | None, agent: Agent, episodes: int | None
 ) -> Ledger | None:
     """Return the ledger at this place, or the one that is remembered; `episodes` says after how
     many it continues.
@@ -59,6 +59,7 @@ def ledger_to_write(
     path = known.path if given is None and known is not None else given
     if path is None:
         return None
+    plans = require_floor_agent(agent)
     if episodes is None:
-        return Ledger(path, agent)
-    return Ledger.resume(path, agent, episodes, None if known is None else known.place)
+        return Ledger(path, plans)
+    return Ledger.resume(path, plans, episodes, None if known is None else known.place)

@@ -9,7 +9,6 @@ import numpy as np
 
 from surefoot import kernels
 from surefoot.agents.base import Agent, adapted
-from surefoot.audit.ledger import require_floor_agent
 from surefoot.audit.premises import Contradiction, Premises
 from surefoot.audit.watchdog import Alarm, Watchdog, require_watchdog
 from surefoot.base.arrays import Floats
@@ -118,13 +117,10 @@ def learn(
     with only_writer(None if save is None else require_place(save)):
         watch = None if watchdog is None else watchdog.on(agent)
         state = file.begin(State(begun, tally, Premises.of(mine, begun), watch=watch), resume)
-        if ledger is not None or state.remembered is not None:
-            # Another run's ledger is never continued, which would cut it: only the one that the
-            # file remembers.
-            after = state.counts.episodes if state.remembered is not None else None
-            state.ledger = ledger_to_write(
-                ledger, state.remembered, require_floor_agent(agent), after
-            )
+        # Another run's ledger is never continued, which would cut it: only the one that the file
+        # remembers.
+        after = None if state.remembered is None else state.counts.episodes
+        state.ledger = ledger_to_write(ledger, state.remembered, agent, after)
         learner = Learner(
             agent,
             seed,

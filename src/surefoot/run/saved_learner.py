@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from surefoot.agents.base import Agent, adapted
-from surefoot.audit.ledger import require_floor_agent
 from surefoot.audit.premises import Premises
 from surefoot.audit.watchdog import Watchdog
 from surefoot.base.files import read_arrays, write_arrays
@@ -95,9 +94,7 @@ def load_learner(
     if watchdog is not None:
         watch = watchdog.on(agent).restored(path, arrays)
     known = remembered(path, arrays)
-    written = None
-    if ledger is not None or known is not None:
-        written = ledger_to_write(ledger, known, require_floor_agent(agent), counts.episodes)
+    written = ledger_to_write(ledger, known, agent, counts.episodes)
     return Learner(
         agent,
         seed,
