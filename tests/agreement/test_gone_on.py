@@ -4,7 +4,6 @@ in a loop of one's own, torn at every kind of moment. Alarms and ledgers are of 
 The worlds are those of the tests of each subject.
 """
 
-import importlib.util
 import itertools
 import signal
 from functools import partial
@@ -15,25 +14,18 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from modules import loaded
 from surefoot.worlds.gymnasium import TabularEnv
 
 HERE = Path(__file__).parent
 
 
-def module(path):
-    """Another file of tests."""
-    spec = importlib.util.spec_from_file_location(f"worlds_of_{path.stem}", path)
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
 LEARN, RIVALS, SHELL, WORLDS = (
-    module(HERE / f"{name}.py")
+    loaded(HERE / f"{name}.py")
     for name in ("test_learn", "test_rivals", "test_learner_shell", "conftest")
 )
 WATCHED, TABLE, STEPS = (
-    module(HERE.parent / "interface" / "audit" / f"test_{name}.py")
+    loaded(HERE.parent / "interface" / "audit" / f"test_{name}.py")
     for name in ("watchdog", "false_tables", "unlike_steps")
 )
 
@@ -124,13 +116,10 @@ KINDS = {
     ),
     **{
         f"{name}, replan {replan}": rival(name, replan)
-        for names, replan in (
-            (("dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"), 0.0),
-            (("dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"), 0.3),
-            (("linear inside",), 0.3),
-        )
-        for name in names
+        for name in ("dope", "optpess-lp", "budget-exploration", "conservative-ucbvi")
+        for replan in (0.0, 0.3)
     },
+    "linear inside, replan 0.3": rival("linear inside", 0.3),
     **{
         f"{kind}, {explorer}": knowing(kind, explorer)
         for kind in ("plain", "unknown-random", "unknown-start", "all-together")

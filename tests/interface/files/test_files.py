@@ -13,12 +13,16 @@ import surefoot as sf
 
 
 def test_counts_round_trip(tmp_path):
-    counts = sf.Counts(np.random.default_rng(0).integers(0, 10**9, size=(3, 4, 2, 4)))
-    counts.save(tmp_path / "counts.npz")
-    assert sf.Counts.load(tmp_path / "counts.npz") == counts
-    pooled = counts.pool()
-    pooled.save(tmp_path / "counts.npz")  # a second save replaces the first
-    assert sf.Counts.load(tmp_path / "counts.npz") == pooled
+    """A later save replaces the one before; pooled counts remember their steps."""
+    path, rng = tmp_path / "counts.npz", np.random.default_rng(0)
+    problem = sf.random_mdp(3, 2, 4, seed=0, stationary=True).problem
+    counts = sf.Counts(rng.integers(0, 10**9, size=(3, 4, 2, 4)))
+    for some in (counts, counts.pool(), sf.Counts.zeros(problem, pooled=True)):
+        some.save(path)
+        again = sf.Counts.load(path)
+        assert again == some
+        assert (again.H, again.s1) == (some.H, some.s1)
+    assert (again.H, again.s1) == (4, 0)
     assert [p.name for p in tmp_path.iterdir()] == ["counts.npz"]
 
 
@@ -103,15 +107,10 @@ def test_a_changed_file_is_refused_with_and_without_its_digest(
     assert_refused(sf.InvalidFile, "its content is not what was written", load, tmp_path / "file")
 
 
-def test_pooled_counts_remember_their_steps(tmp_path, assert_refused):
-    problem = sf.random_mdp(3, 2, 4, seed=0, stationary=True).problem
-    counts = sf.Counts.zeros(problem, pooled=True)
-    counts.save(tmp_path / "counts.npz")
-    again = sf.Counts.load(tmp_path / "counts.npz")
-    assert again == counts
-    assert (again.H, again.s1) == (4, 0)
-    for place, words in ((tmp_path, "is a folder"), (tmp_path / "no" / "x", "does not exist")):
-        assert_refused(sf.InvalidFile, words, counts.save, place)
+@pytest.mark.parametrize(("place", "words"), [(".", "is a folder"), ("no/x", "does not exist")])
+def test_a_place_where_no_file_can_be_is_refused(tmp_path, place, words, assert_refused):
+    counts = sf.Counts(np.zeros((1, 1, 1), dtype=np.int64), H=1)
+    assert_refused(sf.InvalidFile, words, counts.save, tmp_path / place)
 
 
 def test_object_arrays_are_never_loaded(tmp_path, assert_refused):

@@ -25,6 +25,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import surefoot as sf
+from modules import loaded
 from surefoot.base.digest import digest
 from surefoot.cli.main import main
 from surefoot.evidence.tables import STREAM
@@ -36,15 +37,7 @@ HERE = Path(__file__).parent / "fuzz"
 GIB = 2**30
 
 
-def loaded(name):
-    """A module of the folder fuzz, which atheris runs as well."""
-    spec = importlib.util.spec_from_file_location(f"fuzz_{name}", HERE / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-targets = loaded("targets")
+targets = loaded(HERE / "targets.py")  # which atheris runs as well
 npz, STUDY = targets.zipped, targets.STUDY
 
 

@@ -145,7 +145,11 @@ class Target(NamedTuple):
     file: str  # the file that is spoilt, below the folder
     make: Callable[[Path], None]  # write valid files into a folder
     read: Callable[[Path], object]  # read them, and look at what was read
-    spoil: Callable[[bytes, Choices], bytes]
+    structure: Callable[[bytes, Choices], bytes]  # spoil what it holds
+
+    def spoil(self, whole: bytes, choose: Choices) -> bytes:
+        """Spoil its bytes, or what it holds."""
+        return (self.structure if choose.below(4) else damaged)(whole, choose)
 
 
 def damaged(whole: bytes, choose: Choices) -> bytes:
@@ -202,9 +206,7 @@ def as_json(value) -> str:
 
 
 def spoilt_json(whole: bytes, choose: Choices) -> bytes:
-    """Bytes, or the structure under a new hash."""
-    if choose.below(3) == 0:
-        return damaged(whole, choose)
+    """The structure under a new hash."""
     given = json.loads(whole)
     about = given.pop("about")
     for _ in range(1 + choose.below(3)):
@@ -353,9 +355,7 @@ def another(member: Member, members: list[Member], way: int, choose: Choices) ->
 
 
 def spoilt_npz(whole: bytes, choose: Choices) -> bytes:
-    """Bytes, or arrays under a new hash."""
-    if choose.below(4) == 0:
-        return damaged(whole, choose)
+    """Arrays under a new hash."""
     members = members_of(whole)
     for _ in range(1 + choose.below(3)):
         members = changed(members, choose) or members
@@ -409,8 +409,6 @@ LINES = (
 
 def spoilt_toml(whole: bytes, choose: Choices) -> bytes:
     """Lines dropped, doubled, put in, and values that are others."""
-    if choose.below(4) == 0:
-        return damaged(whole, choose)
     lines = whole.decode().splitlines()
     for _ in range(1 + choose.below(3)):
         i, way = choose.below(len(lines)), choose.below(5)
@@ -451,8 +449,6 @@ CELLS = (
 
 def spoilt_csv(whole: bytes, choose: Choices) -> bytes:
     """Cells that are others, rows and columns that come and go."""
-    if choose.below(3) == 0:
-        return damaged(whole, choose)
     rows = [line.split(",") for line in whole.decode().splitlines()]
     for _ in range(1 + choose.below(3)):
         i, way = choose.below(len(rows)), choose.below(6)
@@ -471,8 +467,6 @@ def spoilt_csv(whole: bytes, choose: Choices) -> bytes:
 
 def spoilt_lines(whole: bytes, choose: Choices) -> bytes:
     """Lines of JSON, some of them others."""
-    if choose.below(3) == 0:
-        return damaged(whole, choose)
     rows = [json.loads(line) for line in whole.splitlines()]
     for _ in range(1 + choose.below(3)):
         i = choose.below(len(rows))
@@ -529,13 +523,9 @@ QUERIES = (
 
 
 def spoilt_parquet(whole: bytes, choose: Choices) -> bytes:
-    """Bytes; or columns that are gone, or hold something else, and rows that come twice or not
-    at all.
-    """
+    """Columns that are gone, or hold something else, and rows that come twice or not at all."""
     import duckdb
 
-    if choose.below(3) == 0:
-        return damaged(whole, choose)
     given, out = (Path(_SCRATCH) / f"{name}.parquet" for name in ("in", "out"))
     given.write_bytes(whole)
     with duckdb.connect(config={"threads": 1}) as con:
@@ -876,9 +866,7 @@ def _datasets_in(folder: Path):
 
 
 def spoilt_metadata(whole: bytes, choose: Choices) -> bytes:
-    """Bytes, or the structure; spaces are JSON within JSON."""
-    if choose.below(4) == 0:
-        return damaged(whole, choose)
+    """The structure; spaces are JSON within JSON."""
     given = json.loads(whole)
     if choose.below(2):
         name = choose.one(("observation_space", "action_space"))
