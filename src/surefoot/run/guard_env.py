@@ -194,6 +194,11 @@ class Played:
     refused: int = 0
     last_failure: str = ""
 
+    @property
+    def alarm(self) -> Alarm | None:
+        """That of the watchdog, if there is one."""
+        return None if self.watch is None else self.watch.alarm
+
 
 class Alarms:
     """Tells of an alarm once, and how many episodes follow it."""
@@ -207,12 +212,11 @@ class Alarms:
         if self._told or not played.state.alarm:
             return
         self._told = True
-        alarm = None if played.watch is None else played.watch.alarm
         following = self._episodes - played.state.tickets.n
-        if alarm is None:
+        if played.alarm is None:
             tell_range_alarm(played.state.alarm, self._on_alarm, following)
         else:
-            tell_alarm(alarm, self._on_alarm, following)
+            tell_alarm(played.alarm, self._on_alarm, following)
 
 
 def _play(
@@ -479,23 +483,27 @@ class RunFile:
 
 
 def _run(guard: Guard, played: Played, interrupted: bool, seconds: float) -> GuardedRun:
-    columns, names = played.state.tickets.columns, [policy.name for policy in played.state.policies]
-    mine = {name: columns.ret[columns.policy == p] for p, name in enumerate(names)}
-    known = {name: returns[~np.isnan(returns)] for name, returns in mine.items()}
-    alarm: Alarm | None = None if played.watch is None else played.watch.alarm
+    state, columns = played.state, played.state.tickets.columns
+    mean_return: dict[str, float | None] = {}
+    episodes: dict[str, int] = {}
+    for p, policy in enumerate(state.policies):
+        returns = columns.ret[columns.policy == p]
+        known = returns[~np.isnan(returns)]
+        mean_return[policy.name] = float(known.mean()) if len(known) else None
+        episodes[policy.name] = len(returns)
     alarmed_at = None
-    if alarm is not None:  # a watchdog counts the episodes that have a return
-        alarmed_at = int(np.flatnonzero(columns.code != OPEN)[alarm.episodes - 1]) + 1
+    if played.alarm is not None:  # a watchdog counts the episodes that have a return
+        alarmed_at = int(np.flatnonzero(columns.code != OPEN)[played.alarm.episodes - 1]) + 1
     return GuardedRun(
         guard,
-        played.state,
-        played.state.tickets.n,
-        {name: float(returns.mean()) if len(returns) else None for name, returns in known.items()},
-        {name: len(returns) for name, returns in mine.items()},
+        state,
+        state.tickets.n,
+        mean_return,
+        episodes,
         played.failed,
         played.refused,
         played.last_failure.strip(),
-        played.state.alarm or ("" if alarm is None else str(alarm)),
+        state.alarm,
         interrupted,
         seconds,
         alarmed_at,
