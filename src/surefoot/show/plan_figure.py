@@ -8,6 +8,7 @@ import numpy as np
 from surefoot.agents.base import Agent, CountingAgent, adapted
 from surefoot.agents.plan import Plan
 from surefoot.base.arrays import Bools, Floats, Ints
+from surefoot.base.text import shortened
 from surefoot.base.validation import at_least, told
 from surefoot.errors import InvalidSetting
 from surefoot.evidence.counts import Counts
@@ -157,7 +158,7 @@ def _text(row: Floats, before: Floats, names: Names) -> str:
 def _likeliest(row: Floats, names: Names) -> str:
     a = int(row.argmax())
     name = names.action_name(a) if names.actions is not None else f"action {a}"
-    name = f"{name[: LONGEST - 2]}.." if len(name) > LONGEST else name
+    name = shortened(name, LONGEST)
     return name if row[a] >= 1.0 - SAME else f"{name} {100.0 * row[a]:.0f} %"
 
 

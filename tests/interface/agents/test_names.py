@@ -80,22 +80,14 @@ def test_no_bit_and_no_identity_depends_on_them(worlds, assert_same_run):
 
 
 def test_a_saved_run_goes_on_under_other_names(tmp_path, assert_same_run):
-    env = sf.world("trap")
-    agents = [
-        sf.StepMix(problem, env.baseline, env.suggested_floor)
-        for problem in (
-            env.problem,
-            env.problem.with_names(actions=[f"a{i}" for i in range(env.A)]),
-        )
-    ]
-    path = tmp_path / "run.npz"
-    whole = sf.learn("surefoot.worlds.gymnasium:Trap-v0", agents[0], 30, seed=0, save=path)
-    assert_same_run(
-        whole,
-        sf.learn(
-            "surefoot.worlds.gymnasium:Trap-v0", agents[1], 30, seed=0, save=path, resume=True
-        ),
+    env, path = sf.world("trap"), tmp_path / "run.npz"
+    named = env.problem.with_names(actions=[f"a{i}" for i in range(env.A)])
+    one, other = (
+        sf.StepMix(problem, env.baseline, env.suggested_floor) for problem in (env.problem, named)
     )
+    trap = "surefoot.worlds.gymnasium:Trap-v0"
+    whole = sf.learn(trap, one, 30, seed=0, save=path)
+    assert_same_run(whole, sf.learn(trap, other, 30, seed=0, save=path, resume=True))
 
 
 def test_names_stay_with_problems_that_are_made_of_one(worlds):
@@ -252,18 +244,13 @@ def test_an_environment_that_names_something_is_heard(shows, assert_refused):
     )
 
 
-def test_the_labels_of_a_log_are_the_names_of_its_problem(tmp_path):
-    rows = [
-        [k, h, "ab"[(k + h) % 2], ["left", "right"][k % 2], h % 2, "ab"[(k + h + 1) % 2]]
-        for k in range(40)
-        for h in range(2)
-    ]
+def test_the_labels_of_a_log_are_the_names_of_its_problem(tmp_path, assert_refused):
+    rows = "".join(
+        f"{k},0,a,left,0,b\n{k},1,b,left,1,a\n{k + 1},0,b,right,0,a\n{k + 1},1,a,right,1,b\n"
+        for k in range(0, 40, 2)
+    )
     path = tmp_path / "log.csv"
-    lines = [
-        "episode,step,state,action,reward,next_state",
-        *(",".join(map(str, row)) for row in rows),
-    ]
-    path.write_text("\n".join(lines))
+    path.write_text(f"episode,step,state,action,reward,next_state\n{rows}")
     log = sf.count_log(path, reward_range=(0, 1), states="as logged")
     problem = log.problem()
     assert problem.names == log.codebook.names == Names(("a", "b"), ("left", "right"))
@@ -272,13 +259,10 @@ def test_the_labels_of_a_log_are_the_names_of_its_problem(tmp_path):
     assert "state b, action left" in learnt.explain(codebook=log.codebook)
     numbers = sf.Codebook(2, 2)
     assert "state 1, action 0" in learnt.explain(codebook=numbers)  # the control
-    with pytest.raises(
-        sf.InvalidCounts,
-        match="The log holds action 'right' in state 'b', which this baseline never",
-    ):
-        only_left = np.broadcast_to([1.0, 0.0], (2, 2, 2))
-        agent = sf.EpsMix(problem, only_left, 0.1)
-        agent.with_logged_returns(log.counts, sf.log_returns(path))
+    agent = sf.EpsMix(problem, np.broadcast_to([1.0, 0.0], (2, 2, 2)), 0.1)  # left alone
+    words = "The log holds action 'right' in state 'b', which this baseline never"
+    use = agent.with_logged_returns
+    assert_refused(sf.InvalidCounts, words, use, log.counts, sf.log_returns(path))
     file = tmp_path / "baseline.npz"
     sf.Baseline.of(learnt, log.codebook).save(file)
     loaded = sf.load_baseline(file)
