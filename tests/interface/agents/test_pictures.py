@@ -360,8 +360,9 @@ class TestPlan:
     def test_of_many_states_those_visited_most_are_drawn(self):
         world = sf.random_mdp(30, 2, 2, seed=0, stationary=True)
         agent = sf.BPIUCBVI(world.problem, pooled=True)
-        counts = sf.Counts.zeros(world.problem, pooled=True)
-        counts.n_sas[0, 3:, 0, 0] = np.arange(1, 28)
+        n_sas = np.zeros((1, 30, 2, 30), dtype=np.int64)
+        n_sas[0, 3:, 0, 0] = np.arange(1, 28)
+        counts = sf.Counts(n_sas, H=2)
         axes = sf.plot_plan(sf.Plan.plain(sf.uniform(2, 30, 2)), agent=agent, counts=counts).axes[0]
         assert [label.get_text() for label in axes.get_yticklabels()] == [
             str(s) for s in range(6, 30)
