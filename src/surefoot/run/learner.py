@@ -102,8 +102,10 @@ class Learner:
         self.episodes = require_integer("episodes", played, 0, InvalidSetting)
         given = absorbing_state
         self.ends = given, after_end  # what was said about early ends
-        rest = 0 if given is None else require_integer("absorbing_state", given, 0, InvalidSetting)
-        if rest >= problem.S:
+        if (
+            given is not None
+            and require_integer("absorbing_state", given, 0, InvalidSetting) >= problem.S
+        ):
             raise InvalidSetting(
                 f"absorbing_state is {given}, expected a state in 0..{problem.S - 1}."
             )
