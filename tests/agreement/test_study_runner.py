@@ -321,12 +321,12 @@ def test_damage_is_said(one_trial, tmp_path):
     with pytest.raises(InvalidFile, match="damaged"):
         read_results(one_trial.path)
     record.write_text(whole)
-    place = one_trial.place(("trap", "stepmix", 0))
+    place = one_trial.place("trap/stepmix", 0)
     good = place.read_bytes()
     place.write_bytes(good[:-50])
     with pytest.raises(InvalidFile, match="A trial's file cannot be read"):
         read_results(one_trial.path)
-    place.write_bytes(one_trial.place(("trap", "epsmix", 0)).read_bytes())
+    place.write_bytes(one_trial.place("trap/epsmix", 0).read_bytes())
     with pytest.raises(InvalidFile, match="trial"):
         read_results(one_trial.path)
     place.write_bytes(good)
@@ -404,7 +404,7 @@ HOSTILE = {
 @pytest.mark.parametrize("case", HOSTILE)
 def test_files_that_are_no_trials_are_refused(case, study, tmp_path, good_trial):
     folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
-    place = folder.place(("trap", "stepmix", 0))
+    place = folder.place("trap/stepmix", 0)
     place.parent.mkdir(parents=True)
     place.write_bytes(good_trial)
     assert len(read_results(folder.path).of("trap", "stepmix")) == 1
@@ -422,7 +422,7 @@ def good_trial(study, tmp_path_factory):
         tmp_path_factory.mktemp("good") / "small", replace(study, trials=1), resume=False
     )
     folder.write(run_trial(study.cells[0], 0))
-    return folder.place(("trap", "stepmix", 0)).read_bytes()
+    return folder.place("trap/stepmix", 0).read_bytes()
 
 
 # ---- the promise in a trial's file
@@ -436,9 +436,7 @@ def rewritten(path, query):
 
 
 def test_a_later_format_is_refused(one_trial):
-    rewritten(
-        one_trial.place(("trap", "stepmix", 0)), "SELECT * REPLACE (2::BIGINT AS format) FROM t"
-    )
+    rewritten(one_trial.place("trap/stepmix", 0), "SELECT * REPLACE (2::BIGINT AS format) FROM t")
     with pytest.raises(
         InvalidFile, match=r"has format 2; this version of surefoot reads format 1.*Update"
     ):

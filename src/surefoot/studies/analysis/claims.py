@@ -179,11 +179,7 @@ def _kept_by(results: Results, agents: Sequence[AgentSpec]) -> Iterator[Found]:
     nobody left the baseline.
     """
     for agent in agents:
-        mine = [
-            trial
-            for scenario in results.study.scenarios
-            for trial in results.of(scenario.id, agent.id)
-        ]
+        mine = [trial for trial in results.every if trial.agent == agent.id]
         found = _kept(agent, mine, len(results.study.scenarios) > 1)
         if found is not None:
             yield found
@@ -435,9 +431,7 @@ def _optpess_stays(results: Results) -> Iterator[Found]:
     for scenario, label, trials, _ in cells_of(results, ("optpess-lp",)):
         left = sum(trial.off_baseline is not None for trial in trials)
         # That it stays shows nothing where nobody leaves.
-        here = (
-            trial for agent in results.study.agents for trial in results.of(scenario.id, agent.id)
-        )
+        here = (trial for trial in results.every if trial.scenario == scenario.id)
         if any(trial.off_baseline is not None for trial in here):
             yield Found(
                 left == 0,

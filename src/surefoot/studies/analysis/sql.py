@@ -6,7 +6,7 @@ printed. A query can only read: files of others, and the network, are out of its
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from surefoot.studies.run.store import (
     TRIAL_COLUMNS,
     TRIALS,
     Folder,
+    fill,
     listed,
     quiet_connection,
     read_results,
@@ -53,10 +54,9 @@ def tables(
 
     everything = [read_results(folder) for folder in folders]
     places = [
-        Folder(results.path, results.study).place((trial.scenario, trial.agent, trial.trial))
+        Folder(results.path, results.study).place(trial.cell, trial.trial)
         for results in everything
-        for some in results.trials.values()
-        for trial in some
+        for trial in results.every
     ]
     if not places:
         raise InvalidFile(f"{folders[0]} holds no finished trial yet. Run the study first.")
@@ -89,7 +89,7 @@ def tables(
             ):
                 lists = ", ".join(f"unnest({prefix}_{name}) AS {name}" for name in columns)
                 con.execute(f"CREATE VIEW {table} AS SELECT {keys}, {lists} FROM everything")
-            _fill(con, "summaries", {"study": "VARCHAR", **summary.COLUMNS}, rows)
+            fill(con, "summaries", {"study": "VARCHAR", **summary.COLUMNS}, rows)
             con.execute(
                 "CREATE VIEW summary AS SELECT * FROM summaries ORDER BY study, scenario, agent"
             )
@@ -100,19 +100,6 @@ def tables(
             f"and summary; "
             '"DESCRIBE trials" lists columns.'
         ) from None
-
-
-def _fill(
-    con: "duckdb.DuckDBPyConnection", table: str, columns: Mapping[str, str], rows: Sequence[Any]
-) -> None:
-    """Create a table of these columns, with their SQL types, from rows by column."""
-    con.execute(
-        f"CREATE TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in columns.items())})"
-    )
-    values = ", ".join(f"unnest(?::{kind}[])" for kind in columns.values())
-    con.execute(
-        f"INSERT INTO {table} SELECT {values}", [[row[name] for row in rows] for name in columns]
-    )
 
 
 def answer(folders: Sequence[Path], sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:

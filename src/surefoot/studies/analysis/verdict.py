@@ -47,12 +47,7 @@ def overall_verdict(
 
 def _shared(several: Sequence[Results]) -> list[str]:
     """Return a caveat about runs that are counted twice: studies may have cells in common."""
-    runs = [
-        (trial.digest, trial.trial)
-        for results in several
-        for some in results.trials.values()
-        for trial in some
-    ]
+    runs = [(trial.digest, trial.trial) for results in several for trial in results.every]
     twice = how_many(len(runs) - len(set(runs)), "run")
     line = f"{twice} stand in two studies (the same cell, the same seed), and are counted in both."
     return [line] if len(set(runs)) < len(runs) else []

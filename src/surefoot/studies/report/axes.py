@@ -226,9 +226,10 @@ def figure_of(results: Results, height: float, more: str = "") -> "Figure":
             f"{results.missing:,} of {len(study.cells) * study.trials:,} trials are missing"
         )
     lines = [*in_lines(study.title, HEADING), *in_lines("; ".join(facts), HEADING)]
-    trials = [trial for some in results.trials.values() for trial in some]
     scaled = {
-        trial.label: trial.promise.why_uncertified for trial in trials if is_uncertified(trial)
+        trial.label: trial.promise.why_uncertified
+        for trial in results.every
+        if is_uncertified(trial)
     }
     if scaled:
         agents = "; ".join(f"{label} ({why})" for label, why in scaled.items())

@@ -148,9 +148,7 @@ def promises(results: Results, agent: AgentSpec) -> list[Tag]:
 
     It is bad where nothing is promised although it should be.
     """
-    trials = [
-        trial for scenario in results.study.scenarios for trial in results.of(scenario.id, agent.id)
-    ]
+    trials = [trial for trial in results.every if trial.agent == agent.id]
     said = promises_of(trials, promise_beside_truth)
     withdrawn = {
         promise_beside_truth(trial)

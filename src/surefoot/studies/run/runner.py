@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from surefoot.errors import InvalidSetting, InvalidStudy, MissingExtra
 from surefoot.studies.run.store import Folder, Key
 from surefoot.studies.run.trial import Trial, run_trial
-from surefoot.studies.spec.study import Cell
 
 # the last: whatever joblib.parallel_config says where it is called
 BACKENDS = ("loky", "dask", "configured")
@@ -50,7 +49,7 @@ def run_study(
         tell(Progress(0, len(missing), ""))
     if not missing:
         return 0
-    with _finished(folder.study.cells, missing, jobs, backend, address) as trials:
+    with _finished(missing, jobs, backend, address) as trials:
         for done, trial in enumerate(trials, 1):
             folder.write(trial)
             if tell is not None:
@@ -73,13 +72,10 @@ def check_workers(jobs: int, backend: str, address: str) -> None:
 
 
 @contextmanager
-def _finished(
-    cells: tuple[Cell, ...], keys: list[Key], jobs: int, backend: str, address: str
-) -> Iterator[Iterator[Trial]]:
+def _finished(keys: list[Key], jobs: int, backend: str, address: str) -> Iterator[Iterator[Trial]]:
     """Start the workers, and give what they have finished as it comes."""
     import joblib
 
-    by_ids = {(cell.scenario.id, cell.agent.id): cell for cell in cells}
     n_jobs: int | None
     with ExitStack() as stack:
         if backend == "dask":
@@ -95,7 +91,7 @@ def _finished(
         parallel = joblib.Parallel(
             n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs"
         )
-        results = parallel(joblib.delayed(run_trial)(by_ids[key[:2]], key[2]) for key in keys)
+        results = parallel(joblib.delayed(run_trial)(*key) for key in keys)
         try:
             yield _explained(results)
         finally:

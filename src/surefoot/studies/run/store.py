@@ -12,7 +12,7 @@ sentence in `promise`, which is for people.
 import os
 import platform
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
@@ -30,7 +30,7 @@ from surefoot.base.validation import told
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy
 from surefoot.studies.run.trial import Trial, check_study_cells
 from surefoot.studies.spec.library import GROUPS
-from surefoot.studies.spec.study import Study, parse_study
+from surefoot.studies.spec.study import Cell, Study, parse_study
 
 if TYPE_CHECKING:
     import duckdb
@@ -65,7 +65,7 @@ PROMISE_WORDS = {
 PYTHON_TYPES = {"VARCHAR": str, "BOOLEAN": bool, "BIGINT": int, "DOUBLE": float}
 MOST_VALUES = 5_000_000  # numbers of a trial, its curve and trace included
 MEMORY = "2GB"  # for DuckDB, which would take nearly all there is
-Key = tuple[str, str, int]  # scenario, agent, trial
+Key = tuple[Cell, int]  # and the number of its trial
 READING = "hive_partitioning = false"  # a folder that is called floor=9 is not a column
 
 
@@ -97,30 +97,25 @@ class Folder:
     path: Path
     study: Study
 
-    def place(self, key: Key) -> Path:
-        """Return the path of a trial's file."""
-        scenario, agent, trial = key
-        return self.path / TRIALS / scenario / agent / f"{trial:04d}.parquet"
+    def place(self, cell: str, trial: int) -> Path:
+        """Return the path of a trial's file. The id of its cell is scenario/agent."""
+        return self.path / TRIALS / cell / f"{trial:04d}.parquet"
 
     def wanted(self) -> list[Key]:
         """Return every trial that the study asks for, trial 0 of all cells first."""
-        cells = self.study.cells
-        return [
-            (cell.scenario.id, cell.agent.id, i) for i in range(self.study.trials) for cell in cells
-        ]
+        return [(cell, i) for i in range(self.study.trials) for cell in self.study.cells]
 
     def there(self) -> list[Key]:
         """Return the trials that are finished."""
-        return [key for key in self.wanted() if self.place(key).exists()]
+        return [(cell, i) for cell, i in self.wanted() if self.place(cell.id, i).exists()]
 
     def missing(self) -> list[Key]:
         """Return the trials that are not there yet."""
-        there = set(self.there())
-        return [key for key in self.wanted() if key not in there]
+        return [(cell, i) for cell, i in self.wanted() if not self.place(cell.id, i).exists()]
 
     def write(self, trial: Trial) -> None:
         """Write a trial's file, completely or not at all."""
-        target = self.place((trial.scenario, trial.agent, trial.trial))
+        target = self.place(trial.cell, trial.trial)
         with explain_disk_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             write_trial(target, trial)
@@ -250,15 +245,8 @@ def write_trial(target: Path, trial: Trial) -> None:
     """Write one row of Parquet, to a neighbour that is then renamed."""
     import duckdb
 
-    row = _row_of(trial)
     with replacing(target) as partial, quiet_connection() as con:
-        con.execute(
-            f"CREATE TABLE trial ({', '.join(f'{name} {kind}' for name, kind in COLUMNS.items())})"
-        )
-        con.execute(
-            f"INSERT INTO trial VALUES ({', '.join('?' for _ in COLUMNS)})",
-            [row[name] for name in COLUMNS],
-        )
+        fill(con, "trial", COLUMNS, [_row_of(trial)])
         try:
             con.execute(f"COPY trial TO {quote_text(partial)} (FORMAT PARQUET, COMPRESSION ZSTD)")
         except duckdb.Error as reason:
@@ -277,6 +265,22 @@ def _row_of(trial: Trial) -> dict[str, Any]:
         name: getattr(trial.promise, name.removeprefix("promise_")) for name in PROMISE_COLUMNS
     }
     return {**row, "promise": str(trial.promise), **promise, "format": FORMAT}
+
+
+def fill(
+    con: "duckdb.DuckDBPyConnection",
+    table: str,
+    columns: Mapping[str, str],
+    rows: Sequence[Mapping[str, Any]],
+) -> None:
+    """Create a table of these columns, with their SQL types, from rows by column: at least one."""
+    con.execute(
+        f"CREATE TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in columns.items())})"
+    )
+    con.executemany(
+        f"INSERT INTO {table} VALUES ({', '.join('?' for _ in columns)})",
+        [[row[name] for name in columns] for row in rows],
+    )
 
 
 @contextmanager
@@ -307,9 +311,14 @@ class Results:
     trials: dict[str, tuple[Trial, ...]]  # by cell, in order of trial
 
     @property
+    def every(self) -> list[Trial]:
+        """The trials of all cells."""
+        return [trial for some in self.trials.values() for trial in some]
+
+    @property
     def missing(self) -> int:
         """How many trials are not there yet."""
-        return len(self.study.cells) * self.study.trials - sum(map(len, self.trials.values()))
+        return len(self.study.cells) * self.study.trials - len(self.every)
 
     def of(self, scenario: str, agent: str) -> tuple[Trial, ...]:
         """Return the trials of one cell."""
@@ -327,19 +336,16 @@ def read_results(path: str | Path) -> Results:
     study, about = _read_study(target)
     folder = Folder(target, study)
     there = folder.there()
-    cells = {(cell.scenario.id, cell.agent.id): cell for cell in study.cells}
+    places = [folder.place(cell.id, i) for cell, i in there]
     found: dict[str, list[Trial]] = {cell.id: [] for cell in study.cells}
-    for key, trial in zip(there, read_trials([folder.place(key) for key in there]), strict=True):
-        cell = cells[key[:2]]
-        if (trial.scenario, trial.agent, trial.trial) != key or cell.digest != trial.digest:
+    for (cell, i), place, trial in zip(there, places, read_trials(places), strict=True):
+        if (trial.cell, trial.trial, trial.digest) != (cell.id, i, cell.digest):
             raise InvalidFile(
-                f"{folder.place(key)} holds trial {trial.trial} of {trial.cell[:80]} of the study "
+                f"{place} holds trial {trial.trial} of {trial.cell[:80]} of the study "
                 f"{trial.study[:80]}, not what its place says. Remove it and go on with --resume."
             )
         # The study may have got another label since.
-        found[cell.id].append(
-            trial if trial.label == cell.label else replace(trial, label=cell.label)
-        )
+        found[cell.id].append(replace(trial, label=cell.label))
     return Results(
         target, study, about["versions"], {cell: tuple(some) for cell, some in found.items()}
     )

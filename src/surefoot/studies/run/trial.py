@@ -119,14 +119,7 @@ class Trial(FrozenRecord):
             }
             for kind in ("curve_", "trace_")
         )
-        numbers = (
-            self.floor,
-            self.baseline,
-            self.optimum,
-            self.regret,
-            self.min_value,
-            self.mean_value,
-        )
+        numbers = [getattr(self, field.name) for field in fields(self) if field.type is float]
         if len(curves) != 1 or curves == {0} or len(traces) != 1 or len(self.by_h) != self.H + 1:
             raise ValueError("its lists are not of equal length")
         if not np.isfinite(numbers).all() or not np.isfinite(self.curve_mean).all():
