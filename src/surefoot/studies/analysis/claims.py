@@ -10,8 +10,9 @@ those of the theorems are judged in theory.py.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise, product
-from typing import NamedTuple
+from itertools import combinations, pairwise, product
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from surefoot.studies.analysis.trials import (
     column,
     common,
     count,
-    grouped,
+    families,
     hundredths_in_words,
     in_hundredths,
     in_one_scenario,
@@ -52,7 +53,6 @@ from surefoot.studies.analysis.trials import (
     mean,
     median,
     medians,
-    method_of,
     middle,
     more_of,
     number,
@@ -234,13 +234,10 @@ def _optimist_violates(results: Results) -> Iterator[Found]:
 
 @judges("flat-then-rise")
 def _flat_then_rise(results: Results) -> Iterator[Found]:
-    for scenario, label, trials, _ in cells_of(results, MIXERS):
+    for one in cells_of(results, MIXERS):
+        trials = one.trials
         start, ends, best = (mean(trials, of) for of in ("baseline", at_the_end, "optimum"))
-        numbers = (
-            f"{scenario.heading}, {label}: {start:.4g} at first, {ends:.4g} at the end, V* "
-            f"= "
-            f"{best:.4g}"
-        )
+        numbers = f"{one.heading}: {start:.4g} at first, {ends:.4g} at the end, V* = {best:.4g}"
         down = count(trials, lambda trial: at_the_end(trial) <= trial.baseline)
         closed = median(trials, share_of_gap_closed)
         if down:
@@ -270,12 +267,10 @@ def _epsmix_and_stepmix(results: Results) -> Iterator[tuple[str, Trials, Trials]
     """Yield the trials of EpsMix and of StepMix with the same bounds and counts, in each
     scenario.
     """
-    for scenario in results.study.scenarios:
-        for one, other in product(results.study.agents, repeat=2):
-            step, eps = results.of(scenario.id, one.id), results.of(scenario.id, other.id)
-            alike = (one.agent, other.agent) == MIXERS and method_of(one) == method_of(other)
-            if alike and common(step, eps):
-                yield scenario.heading, eps, step
+    for step, eps in in_one_scenario(results, ("stepmix",), ("epsmix",)):
+        alike = attrgetter("bounds", "scale", "pooled")
+        if alike(step.cell.agent) == alike(eps.cell.agent):
+            yield step.scenario.heading, eps.trials, step.trials
 
 
 @judges("epsmix-faster")
@@ -329,31 +324,28 @@ def _delayed(easier: Trials, harder: Trials, heading: str) -> Found:
 
 @judges("higher-floor-delays")
 def _higher_floor_delays(results: Results) -> Iterator[Found]:
-    for easier, harder in product(results.study.scenarios, repeat=2):
-        floors = easier.floor, harder.floor
-        are_numbers = all(isinstance(floor, float) for floor in floors)
-        if like(easier) == like(harder) and are_numbers and floors[0] < floors[1]:  # type: ignore[operator]
-            yield from (_delayed(*pair) for pair in _compared(results, easier, harder))
+    def height(scenario: Scenario) -> float:
+        return scenario.floor if isinstance(scenario.floor, float) else math.nan
 
-
-def _eta_of(scenario: Scenario) -> float | None:
-    """Return eta of the Boltzmann policy that is the baseline; None of another one, and of a
-    log.
-    """
-    known = scenario.log is None and isinstance(scenario.baseline, tuple)
-    return float(scenario.baseline[1]) if known else None
+    for family in families(results.study.scenarios, height, like):
+        for easier, harder in combinations(family, 2):
+            if height(easier) < height(harder):
+                yield from (_delayed(*pair) for pair in _compared(results, easier, harder))
 
 
 def _by_baseline(results: Results) -> Iterator[Compared]:
     """Yield scenarios that differ only in their baseline, the better one first."""
-    for better, worse in product(results.study.scenarios, repeat=2):
-        etas = _eta_of(better), _eta_of(worse)
-        same = (
-            like(better, {"baseline": ""}) == like(worse, {"baseline": ""})
-            and better.floor == worse.floor
-        )
-        if same and etas[0] is not None and etas[1] is not None and etas[0] > etas[1]:
-            yield from _compared(results, better, worse)
+
+    def worse_by(scenario: Scenario) -> float:
+        return -scenario.baseline[1] if isinstance(scenario.baseline, tuple) else math.nan
+
+    def rest(scenario: Scenario) -> tuple[Scenario, Any]:
+        return like(scenario, {"baseline": ""}), scenario.floor
+
+    for family in families(results.study.scenarios, worse_by, rest):
+        for better, worse in combinations(family, 2):
+            if worse_by(better) < worse_by(worse):
+                yield from _compared(results, better, worse)
 
 
 @judges("better-baseline-helps")
@@ -384,24 +376,19 @@ def _better_baseline_throughout(results: Results) -> Iterator[Found]:
 def _tighter_floor_delays(results: Results) -> Iterator[Found]:
     """Compare floors that are shares of the baseline's value, each with the next tighter one."""
 
-    def kind(scenario: Scenario) -> tuple[Scenario, str]:
+    def tightness(scenario: Scenario) -> float:
+        if not isinstance(scenario.floor, tuple):
+            return math.nan
+        of, share = scenario.floor
+        return share if of == "of_baseline" else -share
+
+    def rest(scenario: Scenario) -> tuple[Scenario, str]:
         return like(scenario), str(scenario.floor[0])  # type: ignore[index]
 
-    def tightness(scenario: Scenario) -> float:
-        of, share = scenario.floor  # type: ignore[misc, str-unpack]
-        return float(share) if of == "of_baseline" else -float(share)
-
-    shares = sorted(
-        (one for one in results.study.scenarios if isinstance(one.floor, tuple)), key=tightness
-    )
-    for looser in shares:
-        tighter = [
-            one
-            for one in shares
-            if kind(one) == kind(looser) and tightness(one) > tightness(looser)
-        ]
-        if tighter:
-            yield from (_delayed(*pair) for pair in _compared(results, looser, tighter[0]))
+    for family in families(results.study.scenarios, tightness, rest):
+        for looser, tighter in pairwise(family):
+            if tightness(looser) < tightness(tighter):
+                yield from (_delayed(*pair) for pair in _compared(results, looser, tighter))
 
 
 # -- rivals ----------------------------------------------------------------------------------------
@@ -428,16 +415,13 @@ def _dope_regrets_more(results: Results) -> Iterator[Found]:
 
 @judges("optpess-stays")
 def _optpess_stays(results: Results) -> Iterator[Found]:
-    for scenario, label, trials, _ in cells_of(results, ("optpess-lp",)):
-        left = sum(trial.off_baseline is not None for trial in trials)
+    leavers = [trial for trial in results.every if trial.off_baseline is not None]
+    for scenario, label, trials, cell in cells_of(results, ("optpess-lp",)):
+        left = sum(trial.cell == cell.id for trial in leavers)
         # That it stays shows nothing where nobody leaves.
-        here = (trial for trial in results.every if trial.scenario == scenario.id)
-        if any(trial.off_baseline is not None for trial in here):
-            yield Found(
-                left == 0,
-                f"{scenario.heading}: {label} left it in {left} of {how_many(len(trials), 'run')}",
-                trials,
-            )
+        if any(trial.scenario == scenario.id for trial in leavers):
+            numbers = f"{label} left it in {left} of {how_many(len(trials), 'run')}"
+            yield Found(left == 0, f"{scenario.heading}: {numbers}", trials)
 
 
 # -- the drafts ------------------------------------------------------------------------------------
@@ -448,14 +432,15 @@ def _finite_mixtures(results: Results) -> Iterator[Found]:
     """Judge how the episodes with h0 > 0 grow from 3K/4 to K, in the run in which most are
     added.
     """
-    for scenario, label, trials, _ in cells_of(results, ("stepmix",)):
+    for one in cells_of(results, ("stepmix",)):
+        trials = one.trials
         grown = [_late_mixtures(trial) for trial in trials]
         before, added, allowed = max(grown, key=lambda one: one[1])
         by_h = np.mean(column(trials, "by_h"), axis=0)
         spent = ", ".join(f"h0 = {h}: {number(float(episodes))}" for h, episodes in enumerate(by_h))
         by = f"{100 * added / before:.2g} %" if before else "from none"
         numbers = (
-            f"{scenario.heading}, {label}: {spent} episodes; {number(added)} with h0 > 0 in the "
+            f"{one.heading}: {spent} episodes; {number(added)} with h0 > 0 in the "
             f"last quarter ({by}), in which log^2(K+1) grows by {100 * allowed:.2g} %"
         )
         yield Found(all(late <= most * early for early, late, most in grown), numbers, trials)
@@ -487,33 +472,29 @@ def _mixing_leaves_sooner(results: Results) -> Iterator[Found]:
 # -- logs ------------------------------------------------------------------------------------------
 
 
-def _by_log(results: Results) -> Iterator[list[tuple[Scenario, int]]]:
-    """Yield the scenarios that differ only in the length of the log, with that length, from
-    short to long.
-    """
-    with_log = [
-        (scenario, scenario.log) for scenario in results.study.scenarios if scenario.log is not None
-    ]
-    families = grouped(
-        (
-            repr((scenario.floor, like(scenario, {"log": replace(log, episodes=0)}))),
-            (scenario, log.episodes),
-        )
-        for scenario, log in with_log
-    )
-    for family in families.values():
-        yield sorted(family, key=lambda one: one[1])
+def _length(scenario: Scenario) -> float:
+    """Return the length of the log, where there is one."""
+    return math.nan if scenario.log is None else scenario.log.episodes
+
+
+def _by_log(results: Results) -> list[list[Scenario]]:
+    """Return the scenarios that differ only in the length of the log, from short to long."""
+
+    def rest(scenario: Scenario) -> tuple[Any, Scenario]:
+        assert scenario.log is not None
+        return scenario.floor, like(scenario, {"log": replace(scenario.log, episodes=0)})
+
+    return families(results.study.scenarios, _length, rest)
 
 
 @judges("more-trajectories-help")
 def _more_trajectories_help(results: Results) -> Iterator[Found]:
     """Compare each log with the next longer one."""
-    pairs = [
-        pair for family in _by_log(results) for pair in pairwise(family) if pair[0][1] < pair[1][1]
-    ]
-    for ((less, _), (more, _)), agent in product(pairs, results.study.agents):
+    pairs = [pair for family in _by_log(results) for pair in pairwise(family)]
+    for (less, more), agent in product(pairs, results.study.agents):
         one, other = results.of(less.id, agent.id), results.of(more.id, agent.id)
-        if agent.agent not in MIXERS or not common(one, other):
+        longer = _length(less) < _length(more)
+        if agent.agent not in MIXERS or not longer or not common(one, other):
             continue
         start = " and ".join(f"{mean(trials, 'baseline'):.4f}" for trials in (one, other))
         numbers = (
@@ -529,15 +510,14 @@ def _more_trajectories_help(results: Results) -> Iterator[Found]:
 
 @judges("log-is-enough")
 def _log_is_enough(results: Results) -> Iterator[Found]:
-    for scenario, label, trials, _ in cells_of(results, MIXERS):
-        wrote = trials[0].log_behaviour
+    for one in cells_of(results, MIXERS):
+        wrote = one.trials[0].log_behaviour
         if wrote is not None:
-            worst = min(column(trials, "baseline"))
+            worst = min(column(one.trials, "baseline"))
             numbers = (
-                f"{scenario.heading}, {label}: learnt {worst:.4f} at the least, the log's "
-                f"own policy {wrote:.4f}"
+                f"{one.heading}: learnt {worst:.4f} at the least, the log's own policy {wrote:.4f}"
             )
-            holds = not any(map(premise_is_false, trials)) and worst >= wrote
+            holds = not any(map(premise_is_false, one.trials)) and worst >= wrote
             yield Found(holds, numbers, ())  # of what is learnt before the first episode
 
 
@@ -545,8 +525,7 @@ def _log_is_enough(results: Results) -> Iterator[Found]:
 def _fewer_violations(results: Results) -> Iterator[Found]:
     """Compare scenarios that differ only in the length of the log, from short to long."""
     for agent, family in product(results.study.agents, _by_log(results)):
-        there = [(scenario, results.of(scenario.id, agent.id)) for scenario, _ in family]
-        there = [(scenario, trials) for scenario, trials in there if trials]
+        there = [(one, trials) for one in family if (trials := results.of(one.id, agent.id))]
         if len(there) < 2:
             continue
         below = [count(trials, "violations") / len(trials) for _, trials in there]
@@ -564,18 +543,13 @@ def _fewer_violations(results: Results) -> Iterator[Found]:
 
 @judges("sharp-leaves-sooner")
 def _sharp_leaves_sooner(results: Results) -> Iterator[Found]:
-    for scenario, (sharp, printed) in product(
-        results.study.scenarios, product(results.study.agents, repeat=2)
-    ):
-        mine, its = results.of(scenario.id, sharp.id), results.of(scenario.id, printed.id)
-        alike = (sharp.agent, method_of(sharp)._replace(bounds="paper")) == (
-            printed.agent,
-            method_of(printed),
-        )
-        compared = sharp.bounds == "kl" and sharp.agent in MIXERS and alike and common(mine, its)
-        if compared and not any(map(is_uncertified, (*mine, *its))):
-            numbers = f"{scenario.heading}, {label_of(mine)} {_how_much_sooner(mine, its)}"
-            yield Found(later(mine, its, left_at), numbers, (*mine, *its))
+    for sharp, printed in in_one_scenario(results, MIXERS, MIXERS):
+        alike, both = attrgetter("agent", "scale", "pooled"), (*sharp.trials, *printed.trials)
+        mine, its = sharp.cell.agent, printed.cell.agent
+        compared = (mine.bounds, its.bounds) == ("kl", "paper") and alike(mine) == alike(its)
+        if compared and not any(map(is_uncertified, both)):
+            numbers = f"{sharp.heading} {_how_much_sooner(sharp.trials, printed.trials)}"
+            yield Found(later(sharp.trials, printed.trials, left_at), numbers, both)
 
 
 def _how_much_sooner(mine: Trials, its: Trials) -> str:

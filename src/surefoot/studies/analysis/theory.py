@@ -33,6 +33,7 @@ from surefoot.studies.analysis.trials import (
     CellTrials,
     Found,
     Trials,
+    agent_by_agent,
     breaks_promise,
     by_agent,
     cells_of,
@@ -40,12 +41,12 @@ from surefoot.studies.analysis.trials import (
     common,
     count,
     ends_of,
+    families,
     grouped,
     in_one_scenario,
     is_promised,
     judged,
     judges,
-    label_of,
     like,
     mean,
     median,
@@ -149,22 +150,20 @@ def setting_of(one: CellTrials) -> theorem.Setting:
 def _families(
     results: Results, x_of: Callable[[CellTrials], float], rest: Callable[[CellTrials], Scenario]
 ) -> Iterator[Series]:
-    """Yield the cells of StepMix, and of EpsMix, that are alike in the rest, by x, where that is
-    above 0.
+    """Yield the cells of StepMix, and of EpsMix, that are alike in the rest, by x.
 
     Fewer than three different x are no family.
     """
     for cells in by_agent(results, MIXERS):
-        for alike in grouped((repr(rest(one)), one) for one in cells if x_of(one) > 0.0).values():
-            points = [
+        for alike in families(cells, x_of, rest):
+            points = tuple(
                 Point(x_of(one), median(one.trials, not_optimistic), one.trials, setting_of(one))
                 for one in alike
-            ]
-            points.sort(key=lambda point: point.x)
+            )
             if len({point.x for point in points}) >= 3:
-                world, baseline = alike[0].scenario.world["name"], alike[0].scenario.baseline
-                eta = f", eta = {baseline[1]:g}" if isinstance(baseline, tuple) else ""
-                yield Series(f"{world}{eta}", label_of(points[0].trials), tuple(points))
+                first = alike[0].scenario
+                eta = f", eta = {first.baseline[1]:g}" if isinstance(first.baseline, tuple) else ""
+                yield Series(f"{first.world['name']}{eta}", alike[0].label, points)
 
 
 def by_kappa(results: Results) -> Iterator[Series]:
@@ -172,7 +171,7 @@ def by_kappa(results: Results) -> Iterator[Series]:
 
     def inverse(one: CellTrials) -> float:
         kappa = setting_of(one).kappa
-        return 1.0 / kappa if kappa > 0.0 else 0.0
+        return 1.0 / kappa if kappa > 0.0 else math.nan
 
     return _families(results, inverse, lambda one: like(one.scenario))
 
@@ -192,7 +191,7 @@ def by_size(results: Results) -> Iterator[tuple[str, Series]]:
             return like(one.scenario, {"world": world, "episodes": one.cell.episodes})
 
         def value(one: CellTrials, size: str = size) -> float:
-            return float(one.scenario.world.get(size, 0))
+            return float(one.scenario.world.get(size, math.nan))
 
         for series in _families(results, value, rest):
             yield size, series
@@ -225,10 +224,6 @@ def _too_short(series: Series) -> Found:
 def scientific(value: float) -> str:
     """Return a number that may be very large."""
     return f"{value:.1e}"
-
-
-def _heading(one: CellTrials) -> str:
-    return f"{one.scenario.heading}, {one.label}"
 
 
 # -- the theorems' bounds --------------------------------------------------------------------------
@@ -353,16 +348,16 @@ def _regret_root_k(results: Results) -> Iterator[Found]:
     """Fit what each run adds after its first optimistic episode. All before is the additive
     constant, not sqrt(K).
     """
-    for one in (one for cells in by_agent(results, MIXERS) for one in cells):
+    for one in agent_by_agent(results, MIXERS):
         trials, later, regret = one.trials, total_added(one.trials), median(one.trials, "regret")
         exponents = [exponent for exponent in map(_exponent, trials) if exponent is not None]
         nothing = len(trials) - len(exponents)
         if later is None:
             words = "optimistic too late, or never, to see the regret grow after it"
-            yield Found(None, f"{_heading(one)}: {words}", trials)
+            yield Found(None, f"{one.heading}: {words}", trials)
         elif nothing:
             numbers = (
-                f"{_heading(one)}: nothing is added after the first optimistic episode in "
+                f"{one.heading}: nothing is added after the first optimistic episode in "
                 f"{nothing} of {len(trials)} runs; the additive constant is all of the regret of "
                 f"{number(regret)}"
             )
@@ -370,7 +365,7 @@ def _regret_root_k(results: Results) -> Iterator[Found]:
         else:
             known = mean_interval(exponents)
             numbers = (
-                f"{_heading(one)}: {number(later)} of the regret of {number(regret)} "
+                f"{one.heading}: {number(later)} of the regret of {number(regret)} "
                 f"({later / regret:.1%}) are added after the first optimistic episode, the rest is "
                 f"the additive constant; exponent {_interval(known)} in K, one fit per run"
             )
@@ -386,7 +381,7 @@ def _beside_optimist(results: Results) -> Iterator[tuple[CellTrials, Trials, Tri
     seed.
     """
     free = {one.scenario.id: one.trials for one in cells_of(results, OPTIMIST)}
-    for one in (one for cells in by_agent(results, MIXERS) for one in cells):
+    for one in agent_by_agent(results, MIXERS):
         pairs = common(one.trials, free.get(one.scenario.id, ()))
         if pairs and pairs[0][0].episodes == pairs[0][1].episodes:
             mine, its = zip(*pairs, strict=True)
@@ -405,7 +400,7 @@ def _additive_constant(results: Results) -> Iterator[Found]:
         moments = np.array([K / 10, K])
         early, late = (regret_at(mine, moments) - regret_at(its, moments)).T
         numbers = (
-            f"{_heading(one)}: {number(float(early.mean()))} more than BPI-UCBVI by "
+            f"{one.heading}: {number(float(early.mean()))} more than BPI-UCBVI by "
             f"K/10, {number(float(late.mean()))} by K = {number(K)}, on average"
         )
         slow = sum(10 * optimistic_at(trial) > K for trial in mine)
@@ -537,7 +532,7 @@ def _gamma_zero(results: Results) -> Iterator[Found]:
         others = max(map(so_far, mine))
         more = paired(column(mine, "regret"), column(its, "regret")).difference
         numbers = (
-            f"{_heading(one)}: {number(others)} episodes not optimistic, regret "
+            f"{one.heading}: {number(others)} episodes not optimistic, regret "
             f"{middle(mine, 'regret')}, BPI-UCBVI {middle(its, 'regret')}, trial by trial "
             f"{_interval(more, number)} more; the corollary's bound is "
             f"{scientific(theorem.optimistic_regret_bound(setting_of(one)))}"
@@ -559,7 +554,7 @@ def _table_1_constraints(results: Results) -> Iterator[Found]:
     """Judge whether each agent promises what Table 1 states, and kept it; count what it does to
     the other.
     """
-    for one in (one for cells in by_agent(results, tuple(AGENTS)) for one in cells):
+    for one in agent_by_agent(results, tuple(AGENTS)):
         trials, agent = one.trials, one.cell.agent.agent
         stated = theorem.TABLE_1.get(agent)
         scope = theorem.CUMULATIVE if agent in IN_SUM else theorem.EPISODIC
@@ -609,6 +604,6 @@ def _table_1_regret(results: Results) -> Iterator[Found]:
     ranks: Sequence[Sequence[str]] = (("budget-exploration",), MIXERS, ("dope",), ("optpess-lp",))
     for less, more in pairwise(ranks):
         for (_, one, mine, _), (_, other, its, _) in in_one_scenario(results, less, more):
-            if common(mine, its) and mine[0].episodes == its[0].episodes:
+            if mine[0].episodes == its[0].episodes:
                 numbers = f"{one} {middle(mine, 'regret')}, {other} {middle(its, 'regret')}"
                 yield judged(more_of(mine, its, "regret"), numbers, (*mine, *its))

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from surefoot.studies.analysis.stats import count_in_words, paired
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.claims import CLAIMS
-from surefoot.studies.spec.study import AgentSpec, Cell, Scenario
+from surefoot.studies.spec.study import Cell, Scenario
 
 FLAT = 1e-9  # how far a mean of equal values may be from them
 END = 0.05  # the last part of a run
@@ -32,6 +32,7 @@ MIXERS = ("stepmix", "epsmix")
 IN_SUM = tuple(name for name, agent in AGENTS.items() if agent.in_sum)
 
 Trials = Sequence[Trial]
+Family = TypeVar("Family")
 Of = str | Callable[[Trial], Any]  # a field, or a function of a trial
 
 
@@ -173,11 +174,8 @@ def is_optimal(trial: Trial) -> bool:
 def is_flat(trial: Trial) -> bool:
     """Is every policy the baseline until the run leaves it?"""
     before = ends_of(trial) <= min(left_at(trial), trial.episodes)
-    return bool(
-        (
-            abs(trial.curve_mean[before] - trial.baseline) <= FLAT * max(1.0, abs(trial.baseline))
-        ).all()
-    )
+    off = abs(trial.curve_mean[before] - trial.baseline)
+    return bool((off <= FLAT * max(1.0, abs(trial.baseline))).all())
 
 
 def at_the_end(trial: Trial) -> float:
@@ -190,11 +188,9 @@ def at_the_end(trial: Trial) -> float:
 
 def share_of_gap_closed(trial: Trial) -> float:
     """Return how much of the gap between baseline and optimum a run has closed at its end."""
-    return (
-        0.0
-        if is_optimal(trial)
-        else (at_the_end(trial) - trial.baseline) / (trial.optimum - trial.baseline)
-    )
+    if is_optimal(trial):
+        return 0.0
+    return (at_the_end(trial) - trial.baseline) / (trial.optimum - trial.baseline)
 
 
 def in_hundredths(trial: Trial) -> Floats:
@@ -224,36 +220,44 @@ class CellTrials(NamedTuple):
     trials: tuple[Trial, ...]
     cell: Cell
 
+    @property
+    def heading(self) -> str:
+        """The scenario and the agent, in words."""
+        return f"{self.scenario.heading}, {self.label}"
+
 
 def cells_of(results: Results, agents: Sequence[str]) -> list[CellTrials]:
-    """Return the cells of these algorithms that have trials."""
-    there = [
-        (cell, results.trials.get(cell.id, ()))
-        for cell in results.study.cells
-        if cell.agent.agent in agents
-    ]
+    """Return the cells of these algorithms that have trials, scenario by scenario."""
     return [
         CellTrials(cell.scenario, label_of(trials), trials, cell)
-        for cell, trials in there
-        if trials
+        for cell in results.study.cells
+        if cell.agent.agent in agents and (trials := results.trials.get(cell.id, ()))
     ]
 
 
-def by_agent(results: Results, agents: Sequence[str]) -> Iterator[list[CellTrials]]:
-    """Yield, for each agent of these algorithms, its cells that have trials, if there are any."""
-    cells = cells_of(results, agents)
-    for agent in results.study.agents:
-        mine = [one for one in cells if one.cell.agent is agent]
-        if mine:
-            yield mine
+def agent_by_agent(results: Results, agents: Sequence[str]) -> list[CellTrials]:
+    """Return the same cells, all of an agent together."""
+    order = [agent.id for agent in results.study.agents]
+    return sorted(cells_of(results, agents), key=lambda one: order.index(one.cell.agent.id))
+
+
+def by_agent(results: Results, agents: Sequence[str]) -> list[list[CellTrials]]:
+    """Return, for each agent of these algorithms, its cells that have trials."""
+    cells = agent_by_agent(results, agents)
+    return list(grouped((one.cell.agent.id, one) for one in cells).values())
 
 
 def in_one_scenario(
     results: Results, ones: Sequence[str], others: Sequence[str]
-) -> Iterator[tuple[CellTrials, CellTrials]]:
-    """Yield each cell of the first algorithms with each of the second ones in the same scenario."""
-    pairs = product(cells_of(results, ones), cells_of(results, others))
-    return ((one, other) for one, other in pairs if other.scenario is one.scenario)
+) -> list[tuple[CellTrials, CellTrials]]:
+    """Return each cell of the first algorithms with each of the second ones in the same scenario,
+    where they have trials in common.
+    """
+    return [
+        (one, other)
+        for one, other in product(cells_of(results, ones), cells_of(results, others))
+        if one.scenario is other.scenario and common(one.trials, other.trials)
+    ]
 
 
 def label_of(trials: Trials) -> str:
@@ -270,17 +274,13 @@ def like(scenario: Scenario, but: dict[str, Any] | None = None) -> Scenario:
     return replace(scenario, **{"id": "", "title": "", "floor": 0.0, "world": world, **(but or {})})
 
 
-class Method(NamedTuple):
-    """How an agent counts and bounds, whatever its algorithm."""
-
-    bounds: str
-    scale: float
-    pooled: bool | str
-
-
-def method_of(agent: AgentSpec) -> Method:
-    """Return how an agent counts and bounds."""
-    return Method(agent.bounds, agent.scale, agent.pooled)
+def families(
+    ones: Iterable[Family], x_of: Callable[[Family], float], rest: Callable[[Family], Any]
+) -> list[list[Family]]:
+    """Return those that are alike in the rest, by x, which is nan where one is of no family."""
+    known = [one for one in ones if not math.isnan(x_of(one))]
+    alike = grouped((repr(rest(one)), one) for one in known)
+    return [sorted(some, key=x_of) for some in alike.values()]
 
 
 # -- trial by trial --------------------------------------------------------------------------------
