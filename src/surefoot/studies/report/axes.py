@@ -36,7 +36,7 @@ from surefoot.studies.analysis.trials import (
 )
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
-from surefoot.studies.spec.study import Scenario
+from surefoot.studies.spec.study import Scenario, Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +78,12 @@ class DrawnCell:
     number: int  # of the agent in the study, which decides its colour
     label: str
     trials: tuple[Trial, ...]
-    wanted: int  # trials
+    study: Study
+
+    @property
+    def by_factors(self) -> bool:
+        """Is the axis of episodes logarithmic?"""
+        return self.study.axis == "log"
 
     @property
     def colour(self) -> str:
@@ -100,12 +105,8 @@ class DrawnCell:
     @property
     def counted(self) -> str:
         """The label, and how many trials there are where some are missing."""
-        there = len(self.trials)
-        return (
-            self.label
-            if there == self.wanted
-            else f"{self.label} ({there} of {self.wanted} trials)"
-        )
+        there, wanted = len(self.trials), self.study.trials
+        return self.label if there == wanted else f"{self.label} ({there} of {wanted} trials)"
 
     def mean(self, of: Of) -> Any:
         """Return the mean over trials."""
@@ -128,9 +129,8 @@ def drawn_cells(results: Results) -> list[DrawnCell]:
             label += ", knows V^b"
         if any(map(is_uncertified, trials)):
             label += f", {UNCERTIFIED}"
-        found.append(
-            DrawnCell(cell.scenario, list(labels).index(cell.agent.id), label, trials, study.trials)
-        )
+        number = list(labels).index(cell.agent.id)
+        found.append(DrawnCell(cell.scenario, number, label, trials, study))
     if not found:
         raise InvalidSetting(
             f"There is no trial of study {study.name!r} to draw in {results.path}. Run it first."
@@ -185,17 +185,17 @@ def level(trials: Trials, of: Of) -> float:
     return float(values[0] if (values == values[0]).all() else values.mean())
 
 
-def bins_of(trials: Trials, axis: str) -> tuple[Ints, Ints, Ints]:
+def bins_of(cell: DrawnCell) -> tuple[Ints, Ints, Ints]:
     """Return the first episode and the end of each point to draw, and the bin at which it begins.
 
     There are at most MOST_POINTS. Bins that are too many are pooled: equally many each, or, on a
     logarithmic axis, more and more.
     """
-    trial = trials[0]
+    trial = cell.trials[0]
     n = len(trial.curve_episode)
     if n <= MOST_POINTS:
         groups = np.arange(n)
-    elif axis == "log":
+    elif cell.by_factors:
         groups = np.unique(np.geomspace(1, n, MOST_POINTS).astype(np.int64)) - 1
         groups = groups[:-1]  # the last bin belongs to the point before
     else:
@@ -315,30 +315,29 @@ def axes_by_cell(
     rows = blocks * len(numbers)
     figure = figure_of(results, 0.9 + rows * row_height + 0.3 * blocks)
     grid = figure.subplots(rows, columns, squeeze=False, sharey=sharey)
-    used: list[tuple[Axes, DrawnCell]] = []
-    named: set[int] = set()  # rows whose agent is named, at the first axes that is not empty
-    for (row, place), axes in np.ndenumerate(grid):
-        block, line = divmod(row, len(numbers))
-        mine = dict(enumerate(several)).get(block * columns + place, [])
-        cell = next((cell for cell in mine if cell.number == numbers[line]), None)
-        if line == 0 and mine:
-            axes.set_title(
-                "\n".join(in_lines(mine[0].scenario.heading, 135 // columns)), fontsize=MEDIUM
-            )
-        if line == len(numbers) - 1 and mine:
-            axes.set_xlabel("episode", fontsize=SMALL)
-        if cell is None:
-            axes.set_axis_off()
-            continue
-        if row not in named:
-            named.add(row)
-            flat = row_height < 1.0
-            axes.set_ylabel("\n".join(in_lines(cell.label, 18 if flat else 30)), fontsize=SMALL)
-            if flat:  # the name is beside them, not along them
-                axes.yaxis.label.set(rotation=0, ha="right", va="center")
-        thousands(axes.yaxis)
-        used.append((axes, cell))
-    return figure, used
+    for axes in grid.flat:
+        axes.set_axis_off()
+    used: dict[Axes, DrawnCell] = {}
+    for i, mine in enumerate(several):
+        block, place = divmod(i, columns)
+        top = block * len(numbers)
+        column = grid[top : top + len(numbers), place]
+        title = in_lines(mine[0].scenario.heading, 135 // columns)
+        column[0].set_title("\n".join(title), fontsize=MEDIUM)
+        column[-1].set_xlabel("episode", fontsize=SMALL)
+        for cell in mine:
+            axes = column[numbers.index(cell.number)]
+            axes.set_axis_on()
+            thousands(axes.yaxis)
+            used[axes] = cell
+    for row in grid:  # the agent is named at the first axes that is not empty
+        axes = next(axes for axes in row if axes in used)
+        flat = row_height < 1.0
+        label = in_lines(used[axes].label, 18 if flat else 30)
+        axes.set_ylabel("\n".join(label), fontsize=SMALL)
+        if flat:  # the name is beside them, not along them
+            axes.yaxis.label.set(rotation=0, ha="right", va="center")
+    return figure, list(used.items())
 
 
 def legend_of_all(figure: "Figure", handles: Sequence[Any], columns: int = 4) -> None:
@@ -411,12 +410,12 @@ def limit(
     axes.set_ylim(min(end[0] for end in ends), max(end[1] for end in ends))
 
 
-def episode_axis(axes: "Axes", cells: Sequence[DrawnCell], axis: str, first: float) -> None:
-    """Set the axis of episodes: from the beginning, or logarithmic from the first point."""
-    most = max(trial.episodes for cell in cells for trial in cell.trials)
-    if axis == "log":
+def episode_axis(axes: "Axes", cells: Sequence[DrawnCell]) -> None:
+    """Set the axis of episodes: from the beginning, or logarithmic from the first point drawn."""
+    most = max(column(trials_of(cells), "episodes"))
+    if cells[0].by_factors:
         axes.set_xscale("log")
-        axes.set_xlim(min(first, most / 2), most)
+        axes.set_xlim(min(axes.dataLim.minposx, most / 2), most)
     else:
         axes.set_xlim(0, most)
     thousands(axes.xaxis)

@@ -79,21 +79,16 @@ def plot_return(results: Results) -> "Figure":
     legends.
     """
     figure, grid = axes_by_scenario(results, "expected return per episode")
-    # A bin stands at its middle; on a logarithmic axis episode 0 is the first.
-    shift = 0.5 if results.study.axis == "log" else 0.0
     for axes, cells in grid:
-        drawn, begins = [], []
+        drawn = []
         for cell in cells:
-            first, end, groups = bins_of(cell.trials, results.study.axis)
+            first, end, groups = bins_of(cell)
+            # A bin stands at its middle; on a logarithmic axis episode 0 is the first.
+            middle = (first + end + cell.by_factors) / 2
             curves = [pool(trial.curve_mean, trial.curve_episodes, groups) for trial in cell.trials]
-            drawn.append(
-                draw_curve(
-                    axes, cell, (first + end) / 2 + shift, np.array(curves), with_violations(cell)
-                )
-            )
-            begins.append(float(first[0] + end[0]) / 2 + 0.5)
+            drawn.append(draw_curve(axes, cell, middle, np.array(curves), with_violations(cell)))
         limit(axes, drawn, draw_levels(axes, trials_of(cells)))
-        episode_axis(axes, cells, results.study.axis, min(begins))
+        episode_axis(axes, cells)
         legend_below(axes, len(cells))
     return figure
 
@@ -103,24 +98,23 @@ def plot_regret(results: Results) -> "Figure":
     """Draw the cumulative regret, and that of the baseline alone."""
     figure, grid = axes_by_scenario(results, "regret so far, in return")
     for axes, cells in grid:
-        drawn, begins = [], []
+        drawn = []
         for cell in cells:
-            _, end, groups = bins_of(cell.trials, results.study.axis)
+            _, end, groups = bins_of(cell)
             curves = np.array([trial.curve_regret[_last(cell, groups)] for trial in cell.trials])
             drawn.append(draw_curve(axes, cell, end, curves, cell.counted))
-            begins.append(float(end[0]))
         trials = trials_of(cells)
         most = max(column(trials, "episodes"))
         # Points by equal factors: a linear axis needs two of them, a logarithmic one many.
-        k = np.geomspace(min(begins), most, 60)
+        k = np.geomspace(axes.dataLim.minposx, most, 60)
         loss = level(trials, "optimum") - level(trials, "baseline")
         label = "baseline alone (mean of trials)" if several_baselines(trials) else "baseline alone"
         axes.plot(k, loss * k, color=GREY, ls="-.", lw=1.0, zorder=10, label=label)
-        if results.study.axis == "log":
+        if cells[0].by_factors:
             _limit_by_factors(axes, [mean for mean, _, _ in drawn], loss * most)
         else:
             limit(axes, drawn, [0.0, loss * most])
-        episode_axis(axes, cells, results.study.axis, min(begins))
+        episode_axis(axes, cells)
         legend_below(axes, len(cells))
     return figure
 
@@ -149,21 +143,21 @@ def plot_ribbon(results: Results) -> "Figure":
 
     figure, grid = axes_by_cell(results, drawn_cells(results), row_height=0.62, sharey=True)
     for axes, cell in grid:
-        first, end, groups = bins_of(cell.trials, results.study.axis)
+        first, end, groups = bins_of(cell)
         shares = np.add.reduceat(cell.mean("curve_sources"), groups, axis=0)
         shares /= shares.sum(axis=1, keepdims=True)
         # Stretches without a change are one piece.
         begins = np.append(0, 1 + np.flatnonzero((np.diff(shares, axis=0) != 0.0).any(axis=1)))
-        edges = np.append(first[begins], cell.trials[0].episodes) + (
-            1 if results.study.axis == "log" else 0
-        )
+        edges = np.append(first[begins], cell.trials[0].episodes) + cell.by_factors
         tops = np.vstack([np.zeros(len(begins)), np.cumsum(shares[begins], axis=1).T])
         tops = np.hstack([tops, tops[:, -1:]])
         for i, colour in enumerate(EXITS):
             axes.fill_between(edges, tops[i], tops[i + 1], step="post", color=colour, lw=0)
         axes.set_ylim(0, 1)
         axes.set_yticks([])
-        episode_axis(axes, [cell], results.study.axis, float(end[0]) / 2 + 0.5)
+        episode_axis(axes, [cell])
+        if cell.by_factors:  # as far as the first bin is known
+            axes.set_xlim(left=min((end[0] + 1) / 2, cell.trials[0].episodes / 2))
         axes.spines["left"].set_visible(False)
     patches = [Patch(color=colour, label=name) for colour, name in zip(EXITS, SOURCES, strict=True)]
     legend_of_all(figure, patches, 3)
@@ -179,17 +173,17 @@ def plot_certificates(results: Results) -> "Figure | str":
     if not cells:
         return "No agent of this study promises a floor: there are no certificates to draw."
     figure, grid = axes_by_cell(results, cells, row_height=2.2, sharey=one_world(results))
-    shift = 1.0 if results.study.axis == "log" else 0.0
     for axes, cell in grid:
         H = cell.trials[0].H
         lower, upper, candidates = traces(cell)
-        x, drawn = cell.trials[0].trace_episode + shift, by_h0(candidates, H, cell.trials[0].S)
+        x = cell.trials[0].trace_episode + cell.by_factors
+        drawn = by_h0(candidates, H, cell.trials[0].S)
         for h0, values in drawn.items():
             axes.plot(x, values, color=colour_of(h0, H), lw=0.9, zorder=3)
         axes.plot(x, upper, color=UPPER, lw=0.9, zorder=1)
         axes.plot(x, lower, color=PLAYED, lw=3.6, zorder=2)
         levels = draw_levels(axes, cell.trials)
-        episode_axis(axes, [cell], results.study.axis, float(x[0]))
+        episode_axis(axes, [cell])
         # The upper value begins at the most that can be paid, often far above: it comes in from
         # there.
         low = min(*levels, *(float(values.min()) for values in drawn.values()), float(lower.min()))
@@ -306,17 +300,16 @@ def plot_by_h(results: Results) -> "Figure | str":
         return "No agent of this study promises a floor: there is no h to count."
     same = len(set(column(trials_of(cells), "episodes"))) == 1
     figure, grid = axes_by_cell(results, cells, row_height=2.2, sharey=same)
-    log = results.study.axis == "log"
     for axes, cell in grid:
         H = cell.trials[0].H
-        _, end, groups = bins_of(cell.trials, results.study.axis)
+        _, end, groups = bins_of(cell)
         so_far = np.cumsum(cell.mean("curve_by_h"), axis=0)[_last(cell, groups)]
-        for h in range(H + 1):
-            counts = np.where(so_far[:, h] > 0, so_far[:, h], np.nan) if log else so_far[:, h]
-            axes.plot(end, counts, color=colour_of(h, H), lw=1.6, zorder=4 if h == 0 else 3)
-        if log:
+        if cell.by_factors:  # none has no logarithm
+            so_far[so_far == 0] = np.nan
             axes.set_yscale("log")
-        episode_axis(axes, [cell], results.study.axis, float(end[0]))
+        for h in range(H + 1):
+            axes.plot(end, so_far[:, h], color=colour_of(h, H), lw=1.6, zorder=4 if h == 0 else 3)
+        episode_axis(axes, [cell])
         thousands(axes.yaxis)
     several = [cell.trials[0].H for cell in cells]
     legend_of_all(
