@@ -2,7 +2,8 @@
 refused by name.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields, is_dataclass
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -56,17 +57,25 @@ def as_written(value: Any) -> Any:
     return value
 
 
+def refusal(where: str, value: object, expected: str) -> InvalidStudy:
+    """Return the error for a value that is not as expected."""
+    return InvalidStudy(f"{where} is {told(value)}, expected {expected}.")
+
+
+def _close_to(word: str, known: Iterable[str]) -> str:
+    """Return which known word may be meant, in words, and all that there are."""
+    close = get_close_matches(word[:LONGEST_SHOWN], list(known), n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return f"{hint} There are: {', '.join(known) or 'none'}."
+
+
 def read_table(where: str, given: object, known: Mapping[str, Field]) -> dict[str, Any]:
     """Return every field of a table, checked. `where` is the position in the file, for messages."""
     if not isinstance(given, dict):
-        raise InvalidStudy(f"{where} is {told(given)}, expected a table with {', '.join(known)}.")
+        raise refusal(where, given, f"a table with {', '.join(known)}")
     for name in given:
         if name not in known:
-            close = get_close_matches(str(name)[:LONGEST_SHOWN], known, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise InvalidStudy(
-                f"{where} has no field {told(name)}.{hint} There are: {', '.join(known) or 'none'}."
-            )
+            raise InvalidStudy(f"{where} has no field {told(name)}.{_close_to(str(name), known)}")
     missing = [
         name for name, entry in known.items() if entry.default is REQUIRED and name not in given
     ]
@@ -84,7 +93,7 @@ def text(where: str, value: object) -> str:
     """Read text that is not empty, and can be printed. Line breaks are spaces."""
     words = " ".join(value.split()) if isinstance(value, str) else ""
     if not words or not words.isprintable():
-        raise InvalidStudy(f"{where} is {told(value)}, expected text.")
+        raise refusal(where, value, "text")
     return words
 
 
@@ -92,23 +101,15 @@ def legend(where: str, value: object) -> str:
     """Read the words of a legend. Matplotlib would leave out a label that begins with _."""
     word = text(where, value)
     if word.startswith("_") or len(word) > 60:
-        raise InvalidStudy(
-            f"{where} is {told(word)}, expected at most 60 letters, the first of them not '_'."
-        )
+        raise refusal(where, word, "at most 60 letters, the first of them not '_'")
     return word
 
 
 def identifier(where: str, value: object) -> str:
     """Read an id. It is part of a file's name, and permanent."""
     word = text(where, value)
-    if (
-        not all(c.isascii() and (c.isalnum() or c in "-._") for c in word)
-        or not word[0].isalnum()
-        or len(word) > 60
-    ):
-        raise InvalidStudy(
-            f"{where} is {told(word)}, expected at most 60 of a-z, A-Z, 0-9, '-', '_' and '.'."
-        )
+    if not re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9._-]{,59}", word):
+        raise refusal(where, word, "at most 60 of a-z, A-Z, 0-9, '-', '_' and '.'")
     return word
 
 
@@ -119,8 +120,7 @@ def whole(low: int, high: int = 10**15) -> Read:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            expected = f"expected a whole number, at least {low} and at most {high:,}"
-            raise InvalidStudy(f"{where} is {told(value)}, {expected}.")
+            raise refusal(where, value, f"a whole number, at least {low} and at most {high:,}")
         return value
 
     return read
@@ -129,7 +129,7 @@ def whole(low: int, high: int = 10**15) -> Read:
 def number(where: str, value: object) -> float:
     """Read a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
-        raise InvalidStudy(f"{where} is {told(value)}, expected a number of at most {LARGEST:g}.")
+        raise refusal(where, value, f"a number of at most {LARGEST:g}")
     return float(value)
 
 
@@ -138,7 +138,7 @@ def between(low: float, high: float, meaning: str) -> Read:
 
     def read(where: str, value: object) -> float:
         if not low < number(where, value) < high:
-            raise InvalidStudy(f"{where} is {told(value)}, expected {meaning}.")
+            raise refusal(where, value, meaning)
         return number(where, value)
 
     return read
@@ -147,7 +147,7 @@ def between(low: float, high: float, meaning: str) -> Read:
 def yes_or_no(where: str, value: object, more: str = "") -> bool:
     """Read true or false. `more` names, for the message, what else the field takes."""
     if not isinstance(value, bool):
-        raise InvalidStudy(f"{where} is {told(value)}, expected true or false{more}.")
+        raise refusal(where, value, f"true or false{more}")
     return value
 
 
@@ -157,9 +157,7 @@ def one_of(choices: Mapping[str, Any] | tuple[str, ...]) -> Read:
     def read(where: str, value: object) -> str:
         word = text(where, value).lower()
         if word not in choices:
-            close = get_close_matches(word[:LONGEST_SHOWN], list(choices), n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise InvalidStudy(f"{where} is {told(value)}.{hint} There are: {', '.join(choices)}.")
+            raise InvalidStudy(f"{where} is {told(value)}.{_close_to(word, choices)}")
         return word
 
     return read
@@ -170,26 +168,24 @@ def several(read_one: Read) -> Read:
 
     def read(where: str, value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            raise InvalidStudy(
-                f"{where} is {told(value)}, expected a list (of tables: write [[...]] above each)."
-            )
+            raise refusal(where, value, "a list (of tables: write [[...]] above each)")
         return tuple(read_one(f"{where}[{i}]", entry) for i, entry in enumerate(value))
 
     return read
 
 
-def a_word_or_one_key(words: tuple[str, ...], keys: Mapping[str, Read]) -> Read:
+def usual_or_one_key(keys: Mapping[str, Read], more: str = "") -> Read:
     """Return a reader of choices such as "usual" or { eta = 5.0 }, kept so that a study can be
-    written out again.
+    written out again. `more` names, for the message, what else the field takes.
     """
-    can = " or ".join([*(f'"{word}"' for word in words), *(f"{{ {key} = ... }}" for key in keys)])
+    can = " or ".join(['"usual"', *(f"{{ {key} = ... }}" for key in keys)])
 
     def read(where: str, value: object) -> str | tuple[str, Any]:
-        if isinstance(value, str) and value.strip().lower() in words:
-            return value.strip().lower()
+        if isinstance(value, str) and value.strip().lower() == "usual":
+            return "usual"
         if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in keys:
             key, entry = next(iter(value.items()))
             return key, keys[key](f"{where}: {key}", entry)
-        raise InvalidStudy(f"{where} is {told(value)}, expected {can}.")
+        raise refusal(where, value, f"{can}{more}")
 
     return read

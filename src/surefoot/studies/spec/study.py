@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.base.digest import digest
-from surefoot.base.validation import LONGEST, told
+from surefoot.base.validation import LONGEST
 from surefoot.bounds import BOUNDS
 from surefoot.errors import InvalidSetting, InvalidStudy
 from surefoot.logs.methods import METHODS
@@ -27,7 +27,6 @@ from surefoot.studies.spec.claims import CLAIMS
 from surefoot.studies.spec.fields import (
     Field,
     a_table,
-    a_word_or_one_key,
     as_written,
     between,
     entries,
@@ -37,8 +36,10 @@ from surefoot.studies.spec.fields import (
     number,
     one_of,
     read_table,
+    refusal,
     several,
     text,
+    usual_or_one_key,
     whole,
     yes_or_no,
 )
@@ -75,10 +76,7 @@ Choice = str | tuple[str, float]  # "usual", or ("eta", 5.0)
 def _world(where: str, value: object) -> dict[str, Any]:
     """Read a family by name, and all its sizes."""
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-        raise InvalidStudy(
-            f'{where} is {told(value)}, expected a table such as {{ name = "random", S = '
-            f"5, seed = 1 }}."
-        )
+        raise refusal(where, value, 'a table such as { name = "random", S = 5, seed = 1 }')
     try:
         chosen = family(text(f"{where}: name", value["name"])[:60])
     except InvalidSetting as reason:
@@ -115,27 +113,25 @@ def _require_size(where: str, sizes: Mapping[str, Any]) -> None:
 
 _POSITIVE = between(0.0, float("inf"), "a number above 0")
 _SHARE = between(0.0, 1.0, "a number strictly between 0 and 1")
-_baseline = a_word_or_one_key(("usual",), {"eta": _POSITIVE})
+_baseline = usual_or_one_key({"eta": _POSITIVE})
+_floor_of_baseline = usual_or_one_key(
+    {"of_baseline": _SHARE, "below_baseline": _POSITIVE}, " or a number in the world's units"
+)
 
 
 def _replan(where: str, value: object) -> float:
     """Read when an agent replans: a share of the episodes so far."""
     share = number(where, value)
     if not 0.0 <= share <= 1.0:
-        raise InvalidStudy(f"{where} is {told(value)}, expected a share from 0 to 1, such as 0.01.")
+        raise refusal(where, value, "a share from 0 to 1, such as 0.01")
     return share
 
 
 def _floor(where: str, value: object) -> float | Choice:
     """Read a floor: a number, or a choice."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return number(where, value)
-    read = a_word_or_one_key(("usual",), {"of_baseline": _SHARE, "below_baseline": _POSITIVE})
-    try:
-        chosen: Choice = read(where, value)
-    except InvalidStudy as reason:
-        raise InvalidStudy(f"{str(reason).rstrip('.')} or a number in the world's units.") from None
-    return chosen
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    floor: float | Choice = (number if is_number else _floor_of_baseline)(where, value)
+    return floor
 
 
 @dataclass(frozen=True)
