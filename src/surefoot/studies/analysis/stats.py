@@ -3,6 +3,7 @@ trial by trial.
 """
 
 import math
+import statistics
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -59,7 +60,7 @@ class PowerLaw(NamedTuple):
         return f"{self.exponent:.2f} ({self.low:.2f} to {self.high:.2f})"
 
 
-def power_law(x: Sequence[float], y: Sequence[float], level: float = 0.95) -> PowerLaw:
+def power_law(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> PowerLaw:
     """Fit y = factor x^exponent by ordinary least squares on logarithms, with Student's interval
     of the exponent.
     """
@@ -91,7 +92,7 @@ def t_quantile(p: float, dof: int) -> float:
     return float(stdtrit(require_integer("dof", dof, 1, InvalidSetting), _share("p", p)))
 
 
-def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
+def mean_interval(values: ArrayLike, level: float = 0.95) -> Interval:
     """Return the mean over trials with its t interval. One trial has none; equal values have one
     of width 0.
     """
@@ -166,7 +167,7 @@ def bound_in_words(k: int, n: int) -> str:
     return f"between {_percent(low)} and {_percent(high)}"
 
 
-def paired(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> Paired:
+def paired(first: ArrayLike, second: ArrayLike, level: float = 0.95) -> Paired:
     """Return by how much the first is larger, trial by trial, and how often it is smaller (a win).
 
     Trials of the same number have the same random numbers, so their difference says more than two
@@ -183,7 +184,7 @@ def paired(first: Sequence[float], second: Sequence[float], level: float = 0.95)
             f"first has shape {one.shape} and second {two.shape}, expected one number per trial, "
             "of the same trials."
         )
-    difference = mean_interval((one - two).tolist(), level)
+    difference = mean_interval(one - two, level)
     wins, losses = int((one < two).sum()), int((one > two).sum())
     fewer, decided = min(wins, losses), wins + losses
     # both sides of a fair coin count
@@ -211,10 +212,8 @@ def summarise_optional(values: Sequence[int | None]) -> tuple[float | None, int]
         raise InvalidSetting(
             "values is empty, expected one entry per trial: a number, or None for never."
         )
-    happened = sorted(value for value in values if value is not None)
-    low, high = (len(values) - 1) // 2, len(values) // 2
-    median = 0.5 * (happened[low] + happened[high]) if high < len(happened) else None
-    return median, len(values) - len(happened)
+    median = float(statistics.median(math.inf if k is None else k for k in values))
+    return None if math.isinf(median) else median, sum(k is None for k in values)
 
 
 def _beta_quantile(p: float, a: float, b: float) -> float:

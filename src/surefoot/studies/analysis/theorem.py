@@ -99,6 +99,7 @@ class Stated(NamedTuple):
     order: str
 
 
+_OURS = Stated(EPISODIC, "sqrt(H^3 S A K) + H^3 S A Delta_0 / kappa^2")
 TABLE_1 = {
     "bpi-ucbvi": Stated(NONE, "sqrt(H^3 S A K)"),
     "optpess-lp": Stated(EPISODIC, "sqrt(H^6 S^3 A K) / kappa"),
@@ -106,8 +107,8 @@ TABLE_1 = {
     "budget-exploration": Stated(
         CUMULATIVE, "sqrt(H^3 S A K) + H^3 S A Delta_0 / (kappa (kappa + Delta_0))"
     ),
-    "stepmix": Stated(EPISODIC, "sqrt(H^3 S A K) + H^3 S A Delta_0 / kappa^2"),
-    "epsmix": Stated(EPISODIC, "sqrt(H^3 S A K) + H^3 S A Delta_0 / kappa^2"),
+    "stepmix": _OURS,
+    "epsmix": _OURS,
 }
 
 

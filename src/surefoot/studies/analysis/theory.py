@@ -207,9 +207,7 @@ def _at_most(limit: float, known: PowerLaw | Interval) -> bool | None:
 
 
 def _grows(limit: float, known: PowerLaw | Interval, numbers: str, trials: Trials) -> Found:
-    holds = _at_most(limit, known)
-    chance = "" if holds is not None else f" (the difference to {limit:g} may be chance)"
-    return Found(holds, f"{numbers}{chance}", trials)
+    return judged(_at_most(limit, known), numbers, trials, f"the difference to {limit:g}")
 
 
 def _too_short(series: Series) -> Found:
@@ -295,11 +293,6 @@ class Added(NamedTuple):
     k: np.ndarray  # episodes since then, by about equal factors
     regret: np.ndarray  # added since then
 
-    @property
-    def total(self) -> float:
-        """All that is added."""
-        return float(self.regret[-1]) if len(self.regret) else 0.0
-
 
 def regret_at(trials: Trials, k: np.ndarray) -> np.ndarray:
     """Return the regret of the first k episodes of each trial (trials, k)."""
@@ -327,9 +320,9 @@ def added(trial: Trial) -> Added:
 def total_added(trials: Trials) -> float | None:
     """Return the median of all that is added; None where it is not known of every trial."""
     every = [added(trial) for trial in trials]
-    return (
-        float(np.median([one.total for one in every])) if all(len(one.k) for one in every) else None
-    )
+    if not all(len(one.k) for one in every):
+        return None
+    return float(np.median([one.regret[-1] for one in every]))
 
 
 def _exponent(trial: Trial) -> float | None:
@@ -338,9 +331,7 @@ def _exponent(trial: Trial) -> float | None:
     """
     k, regret = added(trial)
     there = regret > FLAT * max(1.0, trial.regret)  # less is what rounding adds up to
-    return (
-        power_law(k[there].tolist(), regret[there].tolist()).exponent if there.sum() >= 3 else None
-    )
+    return power_law(k[there], regret[there]).exponent if there.sum() >= 3 else None
 
 
 @judges("regret-root-k")
@@ -408,7 +399,7 @@ def _additive_constant(results: Results) -> Iterator[Found]:
             numbers += f"; not optimistic by K/10 in {slow} of {len(mine)} runs, too late to tell"
             yield Found(None, numbers, (*mine, *its))
             continue
-        grew, it = mean_interval((late - early).tolist()), setting_of(one)
+        grew, it = mean_interval(late - early), setting_of(one)
         numbers += (
             f", a growth of {_interval(grew, number)}; |N| Delta_0 = "
             f"{number(median(mine, not_optimistic) * it.Delta_0)}, of which the "
@@ -433,12 +424,10 @@ def _in_kappa(series: Series) -> str:
 @judges("waiting-in-kappa")
 def _waiting_in_kappa(results: Results) -> Iterator[Found]:
     for series in by_kappa(results):
-        known = series.known
-        yield (
-            _grows(2.0, series.fit, _in_kappa(series), series.trials)
-            if known
-            else _too_short(series)
-        )
+        if series.known:
+            yield _grows(2.0, series.fit, _in_kappa(series), series.trials)
+        else:
+            yield _too_short(series)
 
 
 def _parts(results: Results, keep: Callable[[theorem.Setting], bool]) -> Iterator[Series]:
@@ -460,14 +449,11 @@ def _waiting_between(results: Results) -> Iterator[Found]:
     The exponent is judged by its interval: inside 1 to 2, outside, or across a limit.
     """
     for part in _parts(results, lambda it: it.kappa >= it.Delta_0):
-        fit, numbers, holds = part.fit, _in_kappa(part), None
-        if fit.low >= 1.0 and fit.high <= 2.0:
-            holds = True
-        elif fit.high < 1.0 or fit.low > 2.0:
-            holds = False
-        else:
-            numbers += " (whether it is between 1 and 2 may be chance)"
-        yield Found(holds, numbers, part.trials)
+        fit = part.fit
+        outside = fit.high < 1.0 or fit.low > 2.0
+        inside = True if fit.low >= 1.0 and fit.high <= 2.0 else None
+        holds = False if outside else inside
+        yield judged(holds, _in_kappa(part), part.trials, "whether it is between 1 and 2")
 
 
 @judges("waiting-saturates")

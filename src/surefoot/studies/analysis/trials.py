@@ -352,11 +352,10 @@ def judges(name: str) -> Callable[[Judge], Judge]:
     return register
 
 
-def judged(holds: bool | None, numbers: str, trials: Trials) -> Found:
-    """Return what was found; of a difference that may be chance that is said."""
-    return Found(
-        holds, numbers if holds is not None else f"{numbers} (the difference may be chance)", trials
-    )
+def judged(holds: bool | None, numbers: str, trials: Trials, what: str = "the difference") -> Found:
+    """Return what was found; of what may be chance that is said."""
+    chance = "" if holds is not None else f" ({what} may be chance)"
+    return Found(holds, f"{numbers}{chance}", trials)
 
 
 def number(value: float) -> str:

@@ -14,7 +14,6 @@ from operator import methodcaller
 from pathlib import Path
 from typing import NamedTuple
 
-from surefoot.agents.promise import UNCERTIFIED
 from surefoot.base.files import write_whole
 from surefoot.base.text import how_many
 from surefoot.errors import InvalidSetting
@@ -28,7 +27,7 @@ from surefoot.studies.analysis.trials import (
     promise_beside_truth,
     promises_of,
 )
-from surefoot.studies.analysis.verdict import CERTIFIED, OverallVerdict, overall_verdict
+from surefoot.studies.analysis.verdict import OverallVerdict, overall_verdict
 from surefoot.studies.report.tables import Tag, columns, comparisons, result, sizes_of, tags
 from surefoot.studies.run.store import Results
 from surefoot.studies.spec.claims import DRAFT, OURS, PAPER
@@ -36,17 +35,11 @@ from surefoot.studies.spec.library import GROUPS, packaged
 from surefoot.studies.spec.study import AgentSpec, Study
 from surefoot.worlds.registry import family
 
-# the scope of a promise that one episode's policy may miss
-COIN = "every episode's coin-averaged value"
-# symbol and class of a claim's verdict
-HOLDS = {True: ("✓", "holds"), False: ("✗", "fails"), None: ("?", "unsure")}
 CLAIMED_BY = {  # the headings of claims, by their source
     PAPER: "What must come out if the paper is right",
     DRAFT: "What must come out if drafts of the paper are right, which it leaves out",
     OURS: "What we claim, and the paper does not",
 }
-# kind and symbol of a badge
-SYMBOLS = {CERTIFIED: ("certified", "✓"), UNCERTIFIED: ("uncertified", "✗")}
 
 
 class Figure(NamedTuple):
@@ -120,11 +113,8 @@ def page(studies: Sequence[Results | Analysis]) -> str:
         rows=[row for one in analysed for row in one.rows],
         algorithms=AGENTS,
         methods=METHODS,
-        symbols=SYMBOLS,
         claimed_by=CLAIMED_BY,
-        holds=HOLDS,
         in_words=VERDICTS,
-        coin=COIN,
     )
 
 
