@@ -109,10 +109,7 @@ def summary(results: Results) -> list[dict[str, Any]]:
     there.
     """
     return [
-        {
-            **dict.fromkeys(COLUMNS),
-            **_row(cell, results.trials.get(cell.id, ()), results.study.trials),
-        }
+        _row(cell, results.trials.get(cell.id, ()), results.study.trials)
         for cell in results.study.cells
     ]
 
@@ -120,6 +117,7 @@ def summary(results: Results) -> list[dict[str, Any]]:
 def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
     """Return what is known of a cell."""
     row: dict[str, Any] = {
+        **dict.fromkeys(COLUMNS),
         "scenario": cell.scenario.id,
         "scenario_title": cell.scenario.heading,
         "agent": cell.agent.id,
@@ -133,21 +131,17 @@ def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
     if not trials:
         return row
     for name, of in MEANS.items():
-        known = mean_interval([float(value) for value in column(trials, of)])
-        row |= {name: known.mean}
-        if f"{name}_low" in COLUMNS:
-            ends = (None, None) if len(trials) == 1 else (known.low, known.high)
-            row |= {f"{name}_low": ends[0], f"{name}_high": ends[1]}
+        known = mean_interval(column(trials, of))
+        row[name] = known.mean
+        if f"{name}_low" in COLUMNS and known.n > 1:
+            row[f"{name}_low"], row[f"{name}_high"] = known.low, known.high
     for name in MOMENTS:
         # The median is None where it lies among those in which it never happened.
         when = column(trials, name)
         happened = [k for k in when if k is not None]
-        median, never = summarise_optional(when)
-        row |= {name: median, f"{name}_never": never}
-        row |= {
-            f"{name}_earliest": min(happened, default=None),
-            f"{name}_latest": max(happened, default=None),
-        }
+        row[name], row[f"{name}_never"] = summarise_optional(when)
+        row[f"{name}_earliest"] = min(happened, default=None)
+        row[f"{name}_latest"] = max(happened, default=None)
     worth, below = column(trials, "baseline"), count(trials, "violations")
     return {
         **row,

@@ -40,18 +40,13 @@ Tag = tuple[str, bool]  # a few words below a name; is it bad? Then it is red
 
 def sizes_of(scenario: Scenario) -> dict[str, Any]:
     """Return the sizes of a world, with that of its usual baseline only where that is used."""
-    used = scenario.baseline if scenario.log is None else scenario.log.behaviour
-    hidden = (
-        {"name"}
-        | ({"eta"} if used != "usual" else set())
-        | ({"seed"} if scenario.world_seeds else set())
-    )
-    sizes = {key: value for key, value in scenario.world.items() if key not in hidden}
-    return (
-        {**sizes, "seeds": ", ".join(map(str, scenario.world_seeds))}
-        if scenario.world_seeds
-        else sizes
-    )
+    sizes = {key: value for key, value in scenario.world.items() if key != "name"}
+    if scenario.known_policy != "usual":
+        sizes.pop("eta", None)
+    if scenario.world_seeds:
+        del sizes["seed"]
+        sizes["seeds"] = ", ".join(map(str, scenario.world_seeds))
+    return sizes
 
 
 def columns(rows: Rows) -> dict[str, str]:

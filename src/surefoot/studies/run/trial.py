@@ -212,9 +212,7 @@ def build_scenario(scenario: Scenario, delta: float, seed: int, trial: int) -> B
     """Build a scenario. Where there is a log, it is this trial's own."""
     try:
         world = build_world(**scenario.world_of(trial))
-        policy = policy_of(
-            world, scenario.baseline if scenario.log is None else scenario.log.behaviour
-        )
+        policy = policy_of(world, scenario.known_policy)
         value = exact.value(world, policy)
         floor = _floor_of(world, scenario, value)
     except SurefootError as reason:
@@ -277,25 +275,17 @@ def learn_from_log(
     rng = np.random.default_rng(seed)
     states, actions = draw_episodes(world, mu, log.episodes, rng)
     method = METHODS[log.method]
-    folds = (
-        folds_of(np.arange(log.episodes), int(rng.integers(2**31)), world.H)
-        if method.by_folds
-        else None
-    )
-    return method.learn(_counted(world, states, actions, folds), world.problem, delta)
+    counted = np.ones(actions.shape, dtype=np.int64)
+    if method.by_folds:  # each step has a fold of its own: only that fold is counted
+        folds = folds_of(np.arange(log.episodes), int(rng.integers(2**31)), world.H)
+        counted = (folds[:, None] == np.arange(world.H)).astype(np.int64)
+    return method.learn(_counts_of(world, states, actions, counted), world.problem, delta)
 
 
-def _counted(world: TabularMDP, states: Ints, actions: Ints, folds: Ints | None = None) -> Counts:
-    """Return the counts of the log. Where each step has a fold of its own, only that fold is
-    counted.
-    """
-    steps, seen = np.arange(world.H), none_yet((world.H, world.S, world.A))
-    counted = (
-        np.ones(actions.shape, dtype=np.int64)
-        if folds is None
-        else (folds[:, None] == steps).astype(np.int64)
-    )
-    place = (steps * world.S + states[:, :-1]) * world.A + actions
+def _counts_of(world: TabularMDP, states: Ints, actions: Ints, counted: Ints) -> Counts:
+    """Return the counts of the log, of the steps that are counted."""
+    seen = none_yet((world.H, world.S, world.A))
+    place = (np.arange(world.H) * world.S + states[:, :-1]) * world.A + actions
     seen.add_entries(Entries(place.reshape(-1), states[:, 1:].reshape(-1), counted.reshape(-1)))
     starts = np.bincount(states[:, 0], minlength=world.S)
     s1 = world.s1 if world.problem.one_start else None

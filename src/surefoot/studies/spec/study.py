@@ -189,12 +189,17 @@ class Scenario:
             return self.world
         return {**self.world, "seed": self.world_seeds[trial % len(self.world_seeds)]}
 
+    @property
+    def known_policy(self) -> Choice:
+        """The policy that is known of it: the baseline, or the one that wrote the log."""
+        return self.baseline if self.log is None else self.log.behaviour
+
     @cached_property
     def heading(self) -> str:
         """The title, or, without one, what is particular about the scenario."""
         if self.title:
             return self.title
-        who = self.baseline if self.log is None else self.log.behaviour
+        who = self.known_policy
         words = [f"eta = {who[1]:g}"] if isinstance(who, tuple) else []
         if self.log is not None:
             words.append(f"n = {self.log.episodes:,}")
@@ -299,12 +304,7 @@ class Cell:
         scenario, agent = asdict(self.scenario), asdict(self.agent)
         where = {key: scenario[key] for key in ("world", "world_seeds", "baseline", "floor", "log")}
         who = {key: agent[key] for key in ("agent", "bounds", "scale", "pooled")}
-        how = {
-            "seed": self.seed,
-            "delta": self.delta,
-            "episodes": self.episodes,
-            "replan": self.replan,
-        }
+        how = {key: getattr(self, key) for key in ("seed", "delta", "episodes", "replan")}
         return {**where, **who, **how}
 
     @cached_property
