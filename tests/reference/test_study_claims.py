@@ -36,6 +36,7 @@ from surefoot.studies.spec.claims import CLAIMS, DRAFT, OURS, PAPER
 from surefoot.studies.spec.library import GROUPS, find_studies
 from surefoot.studies.spec.study import AgentSpec, Cell, Scenario, Study
 from surefoot.worlds.registry import world as build_world
+from trials_by_hand import trial_by_hand
 
 TABLE = tomllib.loads(Path(__file__).with_name("study-claims.toml").read_text())
 K, WIDTH, H, S, A = 1000, 10, 3, 5, 5
@@ -83,53 +84,26 @@ def made(
     part = np.where(episode >= bold, 2, np.where(episode >= off, 1, 0))
     value = np.array([baseline, 0.5 * (baseline + BEST), BEST])[part]
     h = np.array([H, 2, 0])[part]
-    by_part, by_h = binned(part, 3), binned(h, H + 1)
-    log = cell.scenario.log
-    return Trial(
-        study=cell.study,
-        scenario=cell.scenario.id,
-        agent=cell.agent.id,
-        trial=i,
-        label=cell.label,
-        digest="by hand",
+    has_log = cell.scenario.log is not None
+    return trial_by_hand(
+        cell,
+        i,
+        value.reshape(-1, WIDTH).mean(axis=1),
+        binned(part, 3),
+        binned(h, H + 1),
         promise=promise_of(cell.agent),
-        knows_baseline_value=False,
         H=H,
         S=S,
         A=A,
-        episodes=K,
         floor=FLOOR,
         baseline=baseline,
         optimum=BEST,
-        violations=0,
-        regret=math.fsum(BEST - value),
-        min_value=value.min(),
-        mean_value=value.mean(),
         first_mixture=off if off < min(bold, K) else None,
         first_optimistic=bold if bold < K else None,
         off_baseline=min(off, bold) if min(off, bold) < K else None,
-        on_baseline=by_part[:, 0].sum(),
-        on_mixture=by_part[:, 1].sum(),
-        on_optimistic=by_part[:, 2].sum(),
         min_cumulative=value[0] - FLOOR,
-        log_episodes=None if log is None else log.episodes,
-        log_lower=None if log is None else 1.4,
-        log_behaviour=None if log is None else baseline - 0.01,
-        by_h=by_h.sum(axis=0),
-        curve_episode=episode[::WIDTH],
-        curve_episodes=np.full(K // WIDTH, WIDTH),
-        curve_mean=value.reshape(-1, WIDTH).mean(axis=1),
-        curve_min=value.reshape(-1, WIDTH).min(axis=1),
-        curve_below=np.zeros(K // WIDTH),
-        curve_regret=np.cumsum(BEST - value)[WIDTH - 1 :: WIDTH],
-        curve_sources=by_part,
-        curve_by_h=by_h,
-        trace_episode=[],
-        trace_lower=[],
-        trace_upper=[],
-        trace_rho=[],
-        trace_h=[],
-        trace_candidates=[],
+        log_lower=1.4 if has_log else None,
+        log_behaviour=baseline - 0.01 if has_log else None,
         n_sa=np.zeros(H * S * A, dtype=np.int64),
     )
 

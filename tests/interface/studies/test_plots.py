@@ -18,8 +18,9 @@ from surefoot.studies.analysis.stats import band, binomial_bounds
 from surefoot.studies.report import axes as drawing
 from surefoot.studies.report import plots
 from surefoot.studies.run.store import Results
-from surefoot.studies.run.trial import Trial, run_trial
+from surefoot.studies.run.trial import run_trial
 from surefoot.studies.spec import study as spec
+from trials_by_hand import trial_by_hand
 
 K, BINS, H, S, A = 400, 4, 2, 2, 3
 FLOOR, BASELINE, OPTIMUM = 1.0, 1.5, 2.0
@@ -64,55 +65,27 @@ def trial_of(cell, i, **changes):
         if optimist
         else [[0, 0, width], [0, 50, 50], [75, 25, 0], [width, 0, 0]]
     )
-    visits = np.arange(H * S * A).reshape(H, S, A) * (i + 1)
-    made = {
-        "study": cell.study,
-        "scenario": cell.scenario.id,
-        "agent": cell.agent.id,
-        "trial": i,
-        "label": cell.label,
-        "digest": cell.digest,
+    given = {
         "promise": NO_FLOOR if optimist else CERTIFIED,
-        "knows_baseline_value": False,
         "H": H,
         "S": S,
         "A": A,
-        "episodes": K,
         "floor": FLOOR,
         "baseline": BASELINE,
         "optimum": OPTIMUM,
         "violations": i if optimist else 0,
-        "regret": 10.0,
-        "min_value": 1.0,
-        "mean_value": float(mean.mean()),
         "first_mixture": 150,
         "first_optimistic": 225,
         "off_baseline": 150,
-        "on_baseline": 150,
-        "on_mixture": 75,
-        "on_optimistic": 175,
-        "min_cumulative": 0.0,
-        "log_episodes": None if cell.scenario.log is None else cell.scenario.log.episodes,
-        "log_lower": None,
-        "log_behaviour": None,
-        "by_h": np.sum(by_h, axis=0),
-        "curve_episode": np.arange(BINS) * width,
-        "curve_episodes": np.full(BINS, width),
-        "curve_mean": mean,
-        "curve_min": mean,
-        "curve_below": np.zeros(BINS),
-        "curve_regret": np.cumsum(width * (OPTIMUM - mean)),
-        "curve_sources": np.array(on),
-        "curve_by_h": np.array(by_h),
-        "trace_episode": np.array([1, 100, 400]),
+        "trace_episode": [1, 100, 400],
         "trace_lower": np.array([0.5, 1.0, 1.2]) + 0.1 * i,
-        "trace_upper": np.array([2.0, 2.0, 2.0]),
+        "trace_upper": [2.0, 2.0, 2.0],
         "trace_rho": np.zeros(3),
         "trace_h": np.zeros(3, dtype=np.int64),
         "trace_candidates": np.add.outer([0.0, 0.5, 1.0], 0.1 * np.arange(candidates)) + 0.01 * i,
-        "n_sa": visits,
+        "n_sa": np.arange(H * S * A) * (i + 1),
     }
-    return Trial(**{**made, **changes})
+    return trial_by_hand(cell, i, mean, on, by_h, **{**given, **changes})
 
 
 def binned(mean):
