@@ -71,6 +71,18 @@ def contents(folder):
     }
 
 
+@pytest.fixture
+def folder(study, tmp_path):
+    """A folder of the study without a trial."""
+    return begin(tmp_path / "small", study, resume=False)
+
+
+@pytest.fixture
+def short_folder(study, tmp_path):
+    """The same, for the first trial of each cell."""
+    return begin(tmp_path / "small", replace(study, trials=1), resume=False)
+
+
 @pytest.fixture(scope="module")
 def one_worker(study, tmp_path_factory):
     folder = begin(tmp_path_factory.mktemp("one") / "small", study, resume=False)
@@ -114,9 +126,8 @@ def workers_of(monkeypatch, place):
     return lambda: {path.name for path in place.iterdir()}
 
 
-def test_two_workers_change_nothing(study, one_worker, tmp_path, monkeypatch):
+def test_two_workers_change_nothing(study, folder, one_worker, tmp_path, monkeypatch):
     told, workers = [], workers_of(monkeypatch, tmp_path / "workers")
-    folder = begin(tmp_path / "small", study, resume=False)
     run_study(folder, jobs=2, tell=told.append)
     assert contents(folder.path) == one_worker
     assert [progress.done for progress in told] == list(range(13))
@@ -136,46 +147,44 @@ def test_another_seed_changes_everything(study, one_worker, tmp_path):
     assert not {name for name in other if other[name] == one_worker[name]}
 
 
-def test_a_cluster_of_processes_changes_nothing(study, one_worker, tmp_path, monkeypatch):
+def test_a_cluster_of_processes_changes_nothing(short_folder, one_worker, tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
     workers = workers_of(monkeypatch, tmp_path / "workers")
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
     ) as cluster:
-        folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
-        assert run_study(folder, backend="dask", address=cluster.scheduler_address) == 4
-    assert len(trials_in(folder.path)) == 4
-    assert trials_in(folder.path).items() < one_worker.items()
+        assert run_study(short_folder, backend="dask", address=cluster.scheduler_address) == 4
+    assert len(trials_in(short_folder.path)) == 4
+    assert trials_in(short_folder.path).items() < one_worker.items()
     assert workers() and str(os.getpid()) not in workers()
 
 
-def test_a_back_end_that_joblib_was_told_changes_nothing(study, one_worker, tmp_path, monkeypatch):
+def test_a_back_end_that_joblib_was_told_changes_nothing(
+    short_folder, one_worker, tmp_path, monkeypatch
+):
     """What Ray's users do, here with threads."""
     workers = workers_of(monkeypatch, tmp_path / "workers")
-    folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        assert run_study(folder, backend="configured") == 4
-    assert len(trials_in(folder.path)) == 4
-    assert trials_in(folder.path).items() < one_worker.items()
+        assert run_study(short_folder, backend="configured") == 4
+    assert len(trials_in(short_folder.path)) == 4
+    assert trials_in(short_folder.path).items() < one_worker.items()
     assert workers() == {str(os.getpid())}
 
 
-def test_nobody_at_the_address_is_said(study, tmp_path):
+def test_nobody_at_the_address_is_said(folder):
     pytest.importorskip("distributed")
-    folder = begin(tmp_path / "small", study, resume=False)
     with pytest.raises(InvalidSetting, match="No Dask scheduler answers at 'no-such-scheme"):
         run_study(folder, backend="dask", address="no-such-scheme://127.0.0.1:1")
     assert len(folder.missing()) == 12
 
 
-def test_without_dask_what_to_install_is_said(study, tmp_path, monkeypatch):
+def test_without_dask_what_to_install_is_said(folder, monkeypatch):
     monkeypatch.setattr("surefoot.studies.run.runner.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r'pip install "surefoot\[dask\]"'):
-        run_study(begin(tmp_path / "small", study, resume=False), backend="dask")
+        run_study(folder, backend="dask")
 
 
-def test_wishes_that_cannot_be_are_said(study, tmp_path):
-    folder = begin(tmp_path / "small", study, resume=False)
+def test_wishes_that_cannot_be_are_said(folder):
     for wish, words in (
         ({"jobs": 0}, "jobs is 0"),
         ({"backend": "ray"}, "There is no back end 'ray'"),
@@ -270,10 +279,9 @@ def test_a_full_disk_is_said_and_nothing_is_half_written(tmp_path):
     assert json.loads((tmp_path / "res" / "study.json").read_text())["about"]["kind"] == "study"
 
 
-def test_a_folder_is_never_overwritten(study, tmp_path):
-    folder = begin(tmp_path / "small", study, resume=False)
+def test_a_folder_is_never_overwritten(study, folder):
     run_study(folder, jobs=1)
-    before = contents(folder.path)
+    before, trials = contents(folder.path), trials_in(folder.path)
     with pytest.raises(
         InvalidStudy, match=r"holds 12 of 12 trials of this study already\. Give --resume"
     ):
@@ -292,10 +300,7 @@ def test_a_folder_is_never_overwritten(study, tmp_path):
     # More trials are more of the same.
     more = begin(folder.path, replace(study, trials=4), resume=True)
     assert run_study(more, jobs=1) == 4
-    after = contents(folder.path)
-    assert {name: after[name] for name in before if name.endswith(".parquet")} == {
-        name: digest for name, digest in before.items() if name.endswith(".parquet")
-    }
+    assert trials_in(folder.path).items() > trials.items()
     assert len(read_results(folder.path).of("trap", "stepmix")) == 4
 
 
@@ -351,10 +356,9 @@ def test_fewer_trials_leave_those_that_are_there(study, tmp_path):
     assert (more.study.trials, len(more.missing())) == (3, 4)
 
 
-def test_a_folder_without_a_trial_is_begun_again(study, tmp_path):
+def test_a_folder_without_a_trial_is_begun_again(study, folder):
     """Nothing would be lost."""
-    begin(tmp_path / "small", study, resume=False)
-    assert len(begin(tmp_path / "small", study, resume=False).missing()) == 12
+    assert len(begin(folder.path, study, resume=False).missing()) == 12
 
 
 def test_names_of_folders_are_names(one_trial, tmp_path):
@@ -368,8 +372,7 @@ def test_names_of_folders_are_names(one_trial, tmp_path):
     assert rows[0][0] == 4
 
 
-def test_the_file_of_a_living_process_is_left_alone(study, tmp_path):
-    folder = begin(tmp_path / "small", study, resume=False)
+def test_the_file_of_a_living_process_is_left_alone(study, folder):
     mine, dead = (folder.path / f".x.parquet.{pid}.partial" for pid in (os.getpid(), 2**22 + 1))
     mine.write_text("")
     dead.write_text("")
@@ -402,18 +405,14 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_files_that_are_no_trials_are_refused(case, study, tmp_path, good_trial):
-    folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
-    place = folder.place("trap/stepmix", 0)
+def test_files_that_are_no_trials_are_refused(case, short_folder, good_trial):
+    place = short_folder.place("trap/stepmix", 0)
     place.parent.mkdir(parents=True)
     place.write_bytes(good_trial)
-    assert len(read_results(folder.path).of("trap", "stepmix")) == 1
-    (tmp_path / "good.parquet").write_bytes(good_trial)
-    with duckdb.connect() as con:
-        con.execute(f"CREATE TABLE t AS FROM '{tmp_path}/good.parquet'")
-        con.execute(f"COPY ({HOSTILE[case]}) TO '{place}' (FORMAT PARQUET)")
+    assert len(read_results(short_folder.path).of("trap", "stepmix")) == 1
+    rewritten(place, HOSTILE[case])
     with pytest.raises(InvalidFile):
-        read_results(folder.path)
+        read_results(short_folder.path)
 
 
 @pytest.fixture(scope="module")

@@ -203,7 +203,7 @@ class BuiltScenario:
     floor: float
     delta: float  # what is left of it for the agent
     certificate: Certificate | None = None
-    log: Log | None = None
+    log_episodes: int | None = None
     log_lower: float | None = None
     log_behaviour: float | None = None
 
@@ -227,7 +227,7 @@ def build_scenario(scenario: Scenario, delta: float, seed: int, trial: int) -> B
         floor,
         delta / 2,
         certificate=learnt.certificate if learnt.certified else None,
-        log=scenario.log,
+        log_episodes=scenario.log.episodes,
         log_lower=learnt.lower if learnt.certified else None,
         log_behaviour=value,
     )
@@ -303,7 +303,6 @@ def trial_from(cell: Cell, trial: int, built: BuiltScenario, run: Run) -> Trial:
         "trial": trial,
         "floor": built.floor,
         "baseline": built.baseline_value,
-        "log_episodes": None if built.log is None else built.log.episodes,
         "n_sa": run.counts.n_sa,
         **{f"on_{source}": episodes for source, episodes in run.sources.items()},
     }
