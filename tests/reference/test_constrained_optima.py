@@ -58,7 +58,6 @@ def test_constrained_optimum_over_successors(by_step):
     r, cost = rng.random((2, H, S, A))
     world = sf.TabularMDP(matrices if by_step else matrices[0], r, H=H, cost=cost)
     table = SimpleNamespace(P=np.broadcast_to(P, (H, S, A, S)), r=r, cost=cost, S=S, H=H, s1=0)
-    assert world.sparse
     cheapest = -best(SimpleNamespace(**{**vars(table), "r": 0.0 * r}), 1.0)
     values = []
     for budget in (cheapest + 0.1, cheapest + 0.3):

@@ -463,7 +463,7 @@ def test_a_radius_with_unknown_supports_is_wide_enough(cases):
     for _ in range(cases):
         n_i = draw_supports(rng)
         S, n, log_union = len(n_i), int(n_i.sum()), float(rng.uniform(0, 20))
-        found = kl_kernel.supports_radius(n_i, np.arange(S), S, n, log_union, np.zeros(S))
+        found = kl_kernel.supports_radius(n_i, S, n, log_union, np.zeros(S))
         exact = radius(n_i.tolist(), False, Fraction(1)) + ball(Fraction(log_union)) / n
         assert arb(found) >= exact
         left_out = 4 * np.count_nonzero(n_i) + 64 < S

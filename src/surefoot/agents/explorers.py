@@ -22,7 +22,7 @@ from surefoot.model.policy import greedy
 from surefoot.model.problem import Problem
 from surefoot.model.sparse import SMALL
 from surefoot.model.successors import list_of, looked_up
-from surefoot.model.transitions import MOST_IN_A_TABLE, Lists, Table
+from surefoot.model.transitions import Transitions
 
 Explorer = Callable[[Counts, np.random.Generator], ArrayLike]
 
@@ -54,7 +54,7 @@ class Thompson:
         of them.
         """
         weights = self._weights(rows)
-        if self.problem.S > MOST_IN_A_TABLE and weights > SMALL:
+        if weights > SMALL:
             raise InvalidSetting(
                 f"Thompson draws a weight for each possible next state of each pair: {weights:.3g} "
                 f"for a plan in {self.problem}, expected at most {SMALL:,}. Say which next states "
@@ -86,20 +86,15 @@ class Thompson:
         counts.
         """
         p, (rows, S, A) = self.problem, counts.shape
-        # Gamma(0.05) may underflow to 0 everywhere; then any row is as good
-        if isinstance(counts.transitions, Table):
-            weights = (
-                np.where(p.support, rng.standard_gamma(counts.n_sas + self.prior), 0.0) + 1e-300
-            )
-            return Frequencies.of(Table(weights))
         self._require_few(rows)
         place, state, n = counts.entries
         possible = filled(p.as_mask, rows * S * A, S, S)
         lists, visits = list_of(possible), np.zeros(len(possible.state))
         at, listed = looked_up(lists * S + possible.state, place * S + state)
         visits[at[listed]] = n[listed]
+        # Gamma(0.05) may underflow to 0 everywhere; then any row is as good
         weights = rng.standard_gamma(visits + self.prior) + 1e-300
-        return Frequencies.of(Lists.of(Entries(lists, possible.state, weights), (rows, S, A)))
+        return Frequencies.of(Transitions.of(Entries(lists, possible.state, weights), (rows, S, A)))
 
     def _rewards(self, counts: Counts, rng: np.random.Generator) -> Floats:
         p = self.problem

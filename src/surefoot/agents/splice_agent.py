@@ -28,7 +28,6 @@ from surefoot.bounds.model import margin
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.evidence.counts import Counts
 from surefoot.model.policy import EpisodicMixture, check_policy, one_hot
-from surefoot.model.transitions import MOST_IN_A_TABLE
 
 
 class Decision(NamedTuple):
@@ -359,29 +358,16 @@ class SpliceAgent(AgentByName):
         known = self.evidence(counts)
         return kernels.PlanInputs(
             evidence=known.model,
-            splices=kernels.empty_splices(self.h0, self.pi_b),
+            h0=self.h0,
+            splices=kernels.empty_splices(self.slots(known), self.pi_b),
             start=known.start,
             returns=known.returns,
             rule=self.rule,
         )
 
-    @property
-    def has_all_slots(self) -> bool:
-        """Does each candidate have values of its own, whatever the evidence is?"""
-        few = (
-            len(self.h0) <= 3
-            or self.problem.S <= MOST_IN_A_TABLE
-            or isinstance(self.bounds, Bernstein)
-        )
-        return few and self.problem.S < kernels.LONG
-
-    def slots(self, evidence: "kernels.Evidence") -> Ints:
-        """The candidates that have values of their own. With balls over lists, splices between the
-        first and the baseline share one place: most are not bounded at all
-        (`kernels.bound_candidates`).
-        """
-        shared = isinstance(evidence, kernels.SparseBalls) and len(self.h0) > 3
-        return np.array([0, 1, self.problem.H]) if shared else self.h0
+    def slots(self, known: PlanEvidence) -> Ints:
+        """Return the candidates that have values of their own."""
+        return kernels.slots_of(known.model, self.h0, self.problem.H, self.problem.S)
 
     def decide(self, known: PlanEvidence, explorer_policy: Floats | None = None) -> "Decision":
         """Bound the candidates and choose: the kernels' part of a plan. `explorer_policy` is an
@@ -389,16 +375,11 @@ class SpliceAgent(AgentByName):
         """
         evidence, start, returns = known.model, known.start, known.returns
         rule, H = self.rule, self.problem.H
-        splices = kernels.empty_splices(self.slots(evidence), self.pi_b, explorer_policy)
+        splices = kernels.empty_splices(self.slots(known), self.pi_b, explorer_policy)
         kernels.refresh_all(evidence)
         kernels.refresh_start(start)
         L = np.zeros(len(self.h0))
-        if self.problem.S < kernels.LONG:
-            floor = kernels.bound_candidates(evidence, splices, start, returns, rule, L)
-        else:
-            floor = kernels.bound_in_parts(
-                evidence, splices, start, returns, rule, L, kernels.cores()
-            )
+        floor = kernels.bound_on_cores(evidence, splices, start, returns, rule, L)
         c, rho, reached = kernels.choose(L, floor, rule.mixes)
         h = int(self.h0[c])
         top = splices

@@ -35,7 +35,6 @@ from surefoot.evidence.counts import Counts
 from surefoot.model.count_lists import Entries
 from surefoot.model.listed import allowed
 from surefoot.model.steps import added_steps
-from surefoot.model.transitions import more_than, same_counts
 
 NUMBER = 24  # bytes of a float in a record, at most
 ROWS = 1e-12  # how far the sum of a policy's row may be from 1
@@ -159,7 +158,7 @@ class Ledger(PlanFile):
             before = Counts.zeros(self.agent.problem, self.agent.pooled)
             head = first_record(self.agent, counts, format_of(self.agent.problem))
             self._append(head, self._last._replace(counts=before), "xb")
-        fewer = (more_than(counts.transitions, before.transitions).n < 0).any()
+        fewer = (counts.transitions.beyond(before.transitions).n < 0).any()
         if fewer or any((now < then).any() for then, now in _counted(before, counts)):
             raise InvalidSetting(
                 "These counts hold less than those of the plan before. Start another ledger for "
@@ -293,7 +292,7 @@ def require_floor_agent(agent: object) -> SpliceAgent:
 
 def _same(before: Counts, now: Counts) -> bool:
     """Return whether nothing was counted in between."""
-    return same_counts(before.transitions, now.transitions) and all(
+    return before.transitions == now.transitions and all(
         np.array_equal(a, b) for a, b in _counted(before, now)
     )
 

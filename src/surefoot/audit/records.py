@@ -24,7 +24,6 @@ from surefoot.model.problem import Problem
 from surefoot.model.sparse import require_small
 from surefoot.model.steps import added_steps
 from surefoot.model.successors import list_of
-from surefoot.model.transitions import more_than
 
 FORMAT = 1  # of ledgers
 OF_LISTS = 2  # of ledgers of problems that keep next states as lists
@@ -181,7 +180,7 @@ def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, number: int)
     relative = isinstance(agent.floor, BaselineFloor)
     evidence = np.isfinite(grounds.by_returns)
     rows, S, A = counts.shape
-    place, state, grown = more_than(counts.transitions, before.transitions)
+    place, state, grown = counts.transitions.beyond(before.transitions)
     visits = np.stack([place // (S * A), place % (S * A), state, grown], axis=-1).tolist()
     unknown = agent.problem.unknown.reshape(-1, S * A)  # counts hold the sums of known rewards, too
     sums, between = (

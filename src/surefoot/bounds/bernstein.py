@@ -13,7 +13,6 @@ from surefoot.base.validation import freeze, require_number
 from surefoot.bounds.model import Model
 from surefoot.errors import InvalidSetting
 from surefoot.evidence.counts import Counts
-from surefoot.model.count_lists import CountLists
 from surefoot.model.problem import Problem
 
 
@@ -96,11 +95,6 @@ class Bernstein:
         the counts' array.
         """
         log_union = math.log(self.events(problem, counts.pooled) / delta_prime)
-        lists = counts.transitions.for_kernels
-        if isinstance(lists, CountLists):
-            return kernels.sparse_estimate_from(
-                lists, counts.played, problem.r_rows, log_union, self.scale
-            )
         return kernels.estimate_from(
-            counts.n_sas, counts.played, problem.r_rows, log_union, self.scale
+            counts.transitions.lists, counts.played, problem.r_rows, log_union, self.scale
         )

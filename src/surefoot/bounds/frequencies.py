@@ -10,7 +10,7 @@ from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.evidence.counts import Counts
 from surefoot.model.problem import Problem
-from surefoot.model.transitions import Table, Transitions
+from surefoot.model.transitions import Transitions
 
 # what a pair pays that was never visited, and of which nothing is known: the middle of the range
 UNSEEN = 0.5
@@ -26,19 +26,16 @@ class Frequencies(NamedTuple):
     n: AnyArray  # how often
     p: Floats  # the frequency: n / n_sa
     n_sa: Ints  # (S, A)
-    # (S, A, S): the counts again, where they are a table, which is summed as a whole
-    table: AnyArray | None
 
     @classmethod
     def of(cls, transitions: Transitions) -> "list[Frequencies]":
         """Those of each row."""
         visits, (place, state, n) = transitions.n_sa, transitions.entries
-        tables = transitions.n_sas if isinstance(transitions, Table) else [None] * len(visits)
         pairs, p, found = visits[0].size, n / visits.reshape(-1)[place], list[Frequencies]()
         ends = np.searchsorted(place, np.arange(len(visits) + 1) * pairs)
-        for row, (n_sa, table) in enumerate(zip(visits, tables, strict=True)):
+        for row, n_sa in enumerate(visits):
             here = slice(ends[row], ends[row + 1])
-            found.append(cls(place[here] - row * pairs, state[here], n[here], p[here], n_sa, table))
+            found.append(cls(place[here] - row * pairs, state[here], n[here], p[here], n_sa))
         return found
 
     def mean(self, values: Floats, without: Floats | float) -> Floats:
@@ -49,8 +46,6 @@ class Frequencies(NamedTuple):
 
     def ahead(self, V: Floats) -> Floats:
         """Return the mean of V(s') after each pair (S, A); 0 where nothing was seen."""
-        if self.table is not None:
-            return np.asarray(self._p_table() @ V)
         return self.mean(V[self.state], 0.0)
 
     def reached(self, taken: Floats) -> Floats:
@@ -77,26 +72,16 @@ class Frequencies(NamedTuple):
         """
         if not problem.pays_by_next:
             return rewards_of_pairs(problem, counts, h, unknown)
-        if self.table is not None:
-            return np.where(
-                self.n_sa > 0, (self._p_table() * problem.r_next_at(h)).sum(axis=-1), by_next
-            )
         return self.mean(self._paid(problem, h), by_next)
 
     def paid(self, problem: Problem, counts: Counts, h: int) -> Floats:
         """Return the total rewards of the pairs (S, A), by the rewards of step h."""
         if problem.pays_by_next:
-            if self.table is not None:
-                return np.asarray((self.table * problem.r_next_at(h)).sum(axis=-1))
             return self._total(self.n * self._paid(problem, h))
         paid = counts.played[counts.row(h)] * problem.r_rescaled[h]
         if problem.unknown_rows is not None and counts.x_sa is not None:
             paid = np.where(problem.unknown_at(h), counts.x_sa[counts.row(h)] / REWARD_UNITS, paid)
         return np.asarray(paid)
-
-    def _p_table(self) -> Floats:
-        """The frequencies (S, A, S); 0 where nothing was seen."""
-        return np.asarray(self.table / np.where(self.n_sa > 0, self.n_sa, 1)[..., None])
 
     def _paid(self, problem: Problem, h: int) -> Floats:
         """What each transition that was seen pays at step h."""

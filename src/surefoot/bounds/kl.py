@@ -26,7 +26,6 @@ from surefoot.bounds.model import margin
 from surefoot.bounds.undeclared import undeclared_ball
 from surefoot.errors import InvalidSetting
 from surefoot.evidence.counts import Counts
-from surefoot.model.count_lists import CountLists
 from surefoot.model.problem import Problem
 
 TIE = 1e-12  # upper values closer than this count as equal: they are found by a search
@@ -125,7 +124,6 @@ class KL:
         """Return what the kernels read. It shares the counts' arrays."""
         rewards = kernels.RewardArrays(
             problem.r_rows,
-            problem.r_next_rows,
             problem.unknown_rows,
             counts.x_sa,
             counts.z_sa,
@@ -138,22 +136,12 @@ class KL:
             margin=rounding,
             uppers=uppers,
         )
-        lists = counts.transitions.for_kernels
-        if isinstance(lists, CountLists):
-            mask, paid = problem.as_mask, problem.as_paid
-            return kernels.sparse_balls_from(
-                lists, counts.played, problem.H, rewards, mask, paid, level
-            )
         return kernels.balls_from(
-            counts.n_sas,
+            counts.transitions.lists,
             counts.played,
             problem.H,
-            rewards=rewards,
-            support=problem.support_rows,
-            log_union=level.log_union,
-            full_support=level.full_support,
-            scale=level.scale,
-            tie=level.tie,
-            margin=level.margin,
-            uppers=level.uppers,
+            rewards,
+            problem.as_mask,
+            problem.as_paid,
+            level,
         )

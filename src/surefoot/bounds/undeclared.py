@@ -56,78 +56,40 @@ def undeclared_ball(n_i: Ints, unseen: int, log_union: float) -> tuple[float, Fl
     again = np.where(is_unseen, 0, n_i)  # n_x - 1
     m = int(again.sum())
     p_hat = again / m if m else np.full(len(n_i), 1.0 / len(n_i))
-    return undeclared_radius(n_i, is_unseen, log_union), p_hat
+    here = np.zeros(len(n_i), dtype=np.int64)
+    radius = undeclared_radii(here, n_i, is_unseen, n_i.sum(keepdims=True), log_union)
+    return float(radius[0]), p_hat
 
 
-def set_undeclared(
-    balls: "kernels.Balls | kernels.SparseBalls", problem: Problem, log_union: float
-) -> "kernels.Balls | kernels.SparseBalls":
+def set_undeclared(balls: "kernels.Balls", problem: Problem, log_union: float) -> "kernels.Balls":
     """Give the balls of all pairs, brought up to date before, the radius and the frequencies of
-    undeclared states.
+    undeclared states: the unseen state is in none of their lists, and n is the number of other
+    visits.
 
     A pair with a single possible next state (of the absorbing and the unseen state) needs none.
     """
     assert problem.unseen_state is not None
-    if isinstance(balls, kernels.SparseBalls):
-        return _without_unseen(balls, problem.unseen_state, log_union)
-    rows, pairs, _ = balls.n_sas.shape
-    for row in range(rows):
-        for pair in range(pairs):
-            some = row % balls.m.shape[0], pair % balls.m.shape[1]
-            m = int(balls.m[some])
-            if m > 1:  # a mask takes rows out of the ball, and changes nothing in it
-                eps, p_hat = undeclared_ball(
-                    balls.n_sas[row, pair], problem.unseen_state, log_union
-                )
-                balls.eps[row, pair] = balls.scale * eps
-                balls.P_hat[row, pair, :m] = p_hat[balls.succ[some][:m]]
-    return balls
-
-
-def _without_unseen(
-    balls: "kernels.SparseBalls", unseen: int, log_union: float
-) -> "kernels.SparseBalls":
-    """The same of balls over lists: the unseen state is in none of them, and n is the number of
-    other visits.
-    """
     lists, eps = balls.n_sas, balls.eps.copy()
     place, state, n = entries_of(lists)
+    unseen = state == problem.unseen_state
     sizes = np.diff(balls.mask.first)  # a pair with one possible next state keeps its list
     alone = (
         sizes[np.arange(lists.at.size) % len(sizes)] == 1
         if len(sizes)
         else np.zeros(lists.at.size, dtype=np.bool_)
     )
-    kept = (state != unseen) | alone[place]
+    kept = ~unseen | alone[place]
     others = lists_from(Entries(place[kept], state[kept], n[kept]), lists.at.shape, lists.S)
-    radius = balls.scale * undeclared_radii(
-        place, n, state == unseen, lists.visits.reshape(-1), log_union
-    )
+    radius = balls.scale * undeclared_radii(place, n, unseen, lists.visits.reshape(-1), log_union)
     eps.reshape(-1)[~alone] = radius[~alone]
-    return balls._replace(n_sas=others, n_sa=others.visits.copy(), eps=eps)
-
-
-def undeclared_radius(n_i: Ints, is_unseen: Bools, log_union: float) -> float:
-    """Return eps, rounded up, of the counts n_i: n_x - 1 for each label x, and d for the unseen
-    state.
-    """
-    n, seen = int(n_i.sum()), n_i[~is_unseen & (n_i > 0)].tolist()
-    m = sum(seen)
-    if m == 0:
-        return math.inf
-    log_p = sum(k * math.log(k / m) for k in seen)
-    log_Q = sum(math.lgamma(k + 1.0) for k in seen) - math.lgamma(n + 1.0)
-    size = (
-        abs(log_union) + abs(log_p) + math.lgamma(n + 1.0) + sum(math.lgamma(k + 1.0) for k in seen)
-    )
-    return float(max(log_union + log_p - log_Q + (len(seen) + 8) * SLACK * size, 0.0) / m)
+    return balls._replace(n_sas=others, n_sa=others.visits, eps=eps)
 
 
 def undeclared_radii(
     place: Ints, n_i: Ints, is_unseen: Bools, visits: Ints, log_union: float
 ) -> Floats:
-    """Return `undeclared_radius` of all pairs at once: `place` says to which of them each count
-    belongs, `visits` are the sums n. The error of a sum of d logarithms is covered as there.
+    """Return eps, rounded up, of all pairs at once: n_i are n_x - 1 for each label x, and d for the
+    unseen state; `place` says to which pair each count belongs, `visits` are the sums n.
     """
     seen = (n_i > 0) & ~is_unseen
     place, k = place[seen], n_i[seen].astype(np.float64)

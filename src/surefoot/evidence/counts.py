@@ -5,7 +5,7 @@ saves the agent.
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -33,15 +33,14 @@ from surefoot.model.origin import (
     with_ranges,
 )
 from surefoot.model.problem import Problem, require_problem
-from surefoot.model.transitions import Table, more_than, none_yet, read_lists, same_counts
+from surefoot.model.transitions import Transitions, read_lists
 from surefoot.model.units import Units
 
 IN_A_FILE = ("baseline_returns", "returns_of", "account", "account_of")
-REQUIRED = ("n_sas", "played", "H", "episodes", "stream")
+REQUIRED = ("n_sas", "list_shape", "played", "H", "episodes", "stream")
 OPTIONAL = (
     *(
         "s1",
-        "list_shape",
         "n_start",
         "logged",
         "basis",
@@ -97,7 +96,8 @@ class Counts(CountTables):
         require_size("The counts", (*shape, 4), InvalidCounts)
         sums = None if problem.unknown_rows is None else np.zeros(shape, dtype=np.int64)
         start = problem.s1 if problem.one_start else None
-        counts = cls(none_yet(shape), problem.H, start, x_sa=sums, copy=False, problem=problem)
+        none = Transitions.none_yet(shape)
+        counts = cls(none, problem.H, start, x_sa=sums, problem=problem)
         counts.pooled = pooled
         counts.keep_steps()
         return counts
@@ -153,8 +153,7 @@ class Counts(CountTables):
         if self.episodes:
             # the same of every view of one log
             seen, played = self.transitions.pooled(), self.played.sum(axis=0)
-            next_states = [seen.n_sas[0]] if isinstance(seen, Table) else seen.entries
-            source = digest([*map(one_row, next_states), one_row(played), self.n_start])
+            source = digest([*map(one_row, seen.entries), one_row(played), self.n_start])
             self.ranges = (Range(f"log {source}", 0, self.episodes - 1),)
 
     def add(self, episode: Episode, number: tuple[str, int] | None = None) -> Self:
@@ -452,9 +451,7 @@ class Counts(CountTables):
     def _ranges_with(self, other: "Counts") -> tuple[Range, ...]:
         """Return the episodes of both; refuse counts that hold the same."""
         ranges = with_ranges(self.ranges, other.ranges)
-        same = same_counts(self.transitions, other.transitions) and np.array_equal(
-            self.played, other.played
-        )
+        same = self.transitions == other.transitions and np.array_equal(self.played, other.played)
         same = same and np.array_equal(self.n_start, other.n_start)
         if self.x_sa is not None and other.x_sa is not None:
             same = same and np.array_equal(self.x_sa, other.x_sa)
@@ -520,9 +517,7 @@ class Counts(CountTables):
         return {name: np.asarray(array) for name, array in arrays.items()}
 
     def _transitions_in_a_file(self) -> dict[str, AnyArray]:
-        """A table n_sas; or lists, (3, transitions), and their rows, states and actions."""
-        if isinstance(self.transitions, Table):
-            return {"n_sas": self.n_sas[0] if self.pooled else self.n_sas}
+        """The transitions, (3, transitions), and their rows, states and actions."""
         _, S, A = self.shape
         return {
             "n_sas": np.stack(self.entries),
@@ -575,14 +570,11 @@ class Counts(CountTables):
                 "copy."
             )
         whose = {name: arrays[name] for name in ("returns_of", "account_of") if name in arrays}
-        table: Any = arrays["n_sas"]
-        pooled = table.ndim == 3
-        if "list_shape" in arrays:
-            shape = arrays["list_shape"]
-            pooled = bool(shape.shape == (3,) and shape[0] == 0)
-            table = read_lists(table, np.maximum(shape, [1, 0, 0]) if pooled else shape)
+        shape = arrays["list_shape"]
+        pooled = bool(shape.shape == (3,) and shape[0] == 0)
+        seen = read_lists(arrays["n_sas"], np.maximum(shape, [1, 0, 0]) if pooled else shape)
         counts = cls(
-            table,
+            seen,
             H,
             s1,
             played=arrays["played"],
@@ -595,8 +587,7 @@ class Counts(CountTables):
             account=arrays.get("account"),
             basis=arrays.get("basis"),
         )
-        if "list_shape" in arrays:
-            counts.pooled, counts.H = pooled, H if pooled else counts.shape[0]
+        counts.pooled, counts.H = pooled, H if pooled else counts.shape[0]
         for name, fingerprint in whose.items():
             setattr(counts, name, str(fingerprint))
         if spans is not None:
@@ -619,7 +610,7 @@ class Counts(CountTables):
             counts.planned = cls.from_arrays(path, before)
             if (
                 counts.planned.shape != counts.shape
-                or (more_than(counts.transitions, counts.planned.transitions).n < 0).any()
+                or (counts.transitions.beyond(counts.planned.transitions).n < 0).any()
             ):
                 raise InvalidFile(
                     f"{path}: its plan is of other counts: the file is damaged. Restore a copy."

@@ -35,16 +35,7 @@ from surefoot.model.origin import (
 )
 from surefoot.model.problem import Problem, require_problem
 from surefoot.model.sparse import is_sparse
-from surefoot.model.transitions import (
-    LARGEST_COUNT,
-    Lists,
-    Table,
-    Transitions,
-    by_size,
-    same_counts,
-    transitions_in_matrices,
-    transitions_of,
-)
+from surefoot.model.transitions import LARGEST_COUNT, Transitions, transitions_in_matrices
 
 # the random numbers of learners that begin now: see run/streams.py
 STREAM = "surefoot live stream 1"
@@ -134,12 +125,10 @@ class CountTables:
         account: ArrayLike | None = None,
         account_of: str | None = None,
         basis: ArrayLike | None = None,
-        copy: bool = True,
         problem: Problem | None = None,
     ) -> None:
         """Take n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over the H steps of each
-        episode. It is copied, unless copy=False: then whoever changes the array changes the
-        evidence. For many states it may be a list of sparse matrices of scipy, (S*A, S) with the
+        episode. For many states it may be a list of sparse matrices of scipy, (S*A, S) with the
         row s*A + a for each pair, one for each step; or one matrix, pooled.
 
         Where x_sa holds sums of rewards, z_sa are those of x (1 - x): what is left out of them
@@ -155,18 +144,17 @@ class CountTables:
         """
         H = problem.H if H is None and problem is not None else H
         H = None if H is None else require_integer("H", H, 1, InvalidCounts)
-        if isinstance(n_sas, Table | Lists):
-            n_sas = by_size(n_sas)
-            self.transitions, rows = n_sas.copy() if copy else n_sas, n_sas.shape[0]
+        if isinstance(n_sas, Transitions):
+            self.transitions, rows = n_sas, n_sas.shape[0]
             self.pooled = rows == 1 != H
             if H not in (None, rows) and not self.pooled:
                 raise InvalidCounts(f"H is {H}, but n_sas has {rows} steps.")
         elif is_sparse(n_sas):
-            self.transitions = by_size(transitions_in_matrices(n_sas, H))
+            self.transitions = transitions_in_matrices(n_sas, H)
             self.pooled = not isinstance(n_sas, list | tuple)
         else:
-            table, self.pooled = table_of(n_sas, H, copy)
-            self.transitions = transitions_of(table)
+            table, self.pooled = table_of(n_sas, H)
+            self.transitions = Transitions.of_table(table)
         rows, S, A = self.transitions.shape
         if self.pooled and H is None:
             raise InvalidCounts(
@@ -256,8 +244,8 @@ class CountTables:
 
     @property
     def n_sas(self) -> Ints:
-        """How often each next state followed each pair, (H or 1, S, A, S). With more than 64 states
-        it is a copy, and with very many it is refused: use `entries`.
+        """How often each next state followed each pair, (H or 1, S, A, S): a copy. With very many
+        states it is refused: use `entries`.
         """
         return self.transitions.n_sas
 
@@ -487,7 +475,6 @@ class CountTables:
             account=self.account,
             account_of=self.account_of,
             basis=self.basis,
-            copy=False,
         )
         same.pooled = self.pooled
         same.origin, same.ranges, same.refused, same.playing = (
@@ -507,7 +494,7 @@ class CountTables:
             return NotImplemented
         same = (self.pooled, self.H, self.episodes) == (other.pooled, other.H, other.episodes)
         same = same and self.logged == other.logged
-        same = same and same_counts(self.transitions, other.transitions)
+        same = same and self.transitions == other.transitions
         same = same and (
             self.account_of == other.account_of or not (self.account.any() or other.account.any())
         )
@@ -539,14 +526,14 @@ class CountTables:
         )
 
 
-def table_of(n_sas: ArrayLike, H: int | None, copy: bool) -> tuple[Ints, bool]:
+def table_of(n_sas: ArrayLike, H: int | None) -> tuple[Ints, bool]:
     """Return a table of counts as (rows, S, A, S), checked, and whether it is pooled over steps."""
     given = as_array("n_sas", n_sas, "fiu", "whole numbers", InvalidCounts)
     if given.ndim not in (3, 4) or 0 in given.shape or given.shape[-1] != given.shape[-3]:
         raise InvalidCounts(
             f"n_sas has shape {given.shape}, expected (H, S, A, S), or (S, A, S) pooled over steps."
         )
-    given = whole("n_sas", given, given.shape, LARGEST_COUNT, copy)
+    given = whole("n_sas", given, given.shape, LARGEST_COUNT)
     if H is not None:
         if given.ndim == 4 and given.shape[0] == 1:
             given = given if H == 1 else given[0]
@@ -566,8 +553,7 @@ def require_small(
             f"{path}: H is {H}, expected at most {LONGEST} steps: the file is damaged. Restore a "
             "copy."
         )
-    # of lists, the last is how often
-    n_sas = arrays["n_sas"][-1] if arrays["n_sas"].ndim == 2 else arrays["n_sas"]
+    n_sas = arrays["n_sas"][-1:]  # how often
     total = float(n_sas.sum(dtype=np.float64)) if n_sas.dtype.kind in "iu" else np.nan
     # In returns and accounts (`sums`) the first numbers count episodes, which are worth at most H
     # each.
@@ -613,12 +599,8 @@ def weights_of_returns(given: ArrayLike, episodes: int) -> Ints:
     return weights
 
 
-def whole(
-    name: str, values: ArrayLike, shape: tuple[int, ...], most: int, copy: bool = True
-) -> Ints:
-    """Return whole numbers of this shape in 0..most as int64. With copy=False they are not
-    copied if they are that.
-    """
+def whole(name: str, values: ArrayLike, shape: tuple[int, ...], most: int) -> Ints:
+    """Return whole numbers of this shape in 0..most as int64: a copy."""
     given = as_array(name, values, "fiu", "whole numbers", InvalidCounts)
     if given.shape != shape:
         raise InvalidCounts(f"{name} has shape {given.shape}, expected {shape}.")
@@ -634,7 +616,7 @@ def whole(
         raise InvalidCounts(
             f"{where(name, bad[0])} is {given[tuple(bad[0])]}, expected a count in 0..{limit}."
         )
-    return np.array(given, dtype=np.int64, order="C", copy=True if copy else None)
+    return np.array(given, dtype=np.int64, order="C")
 
 
 def sums_of(name: str, values: ArrayLike | None, size: int) -> Ints:

@@ -3,6 +3,7 @@ from .alike import log_evidence as log_evidence
 from .alike import log_wealth as log_wealth
 from .bernstein import estimate_from as estimate_from
 from .candidates import bound_candidates as bound_candidates
+from .candidates import slots_of as slots_of
 from .episodes import ActivePlan as ActivePlan
 from .episodes import CountArrays as CountArrays
 from .episodes import EpisodeArrays as EpisodeArrays
@@ -10,7 +11,6 @@ from .episodes import PlanInputs as PlanInputs
 from .episodes import empty_episode as empty_episode
 from .episodes import empty_loop_state as empty_loop_state
 from .episodes import empty_workspace as empty_workspace
-from .episodes import known_rewards_from as known_rewards_from
 from .episodes import play_baseline as play_baseline
 from .episodes import play_on as play_on
 from .episodes import run_episodes as run_episodes
@@ -37,6 +37,7 @@ from .guard import empty_tickets as empty_tickets
 from .guard import run_guard as run_guard
 from .kl import LOWER as LOWER
 from .kl import Balls as Balls
+from .kl import BallSettings as BallSettings
 from .kl import RewardArrays as RewardArrays
 from .kl import balls_from as balls_from
 from .kl import mixture_radius as mixture_radius
@@ -46,8 +47,8 @@ from .mixing import candidate_values as candidate_values
 from .mixing import choose as choose
 from .mixing import exit_taken as exit_taken
 from .mixing import mix_splices as mix_splices
-from .parts import LONG as LONG
 from .parts import bound_in_parts as bound_in_parts
+from .parts import bound_on_cores as bound_on_cores
 from .parts import cores as cores
 from .pessimism import lower_values as lower_values
 from .pessimism import pessimistic as pessimistic
@@ -55,10 +56,6 @@ from .portfolio import Portfolio as Portfolio
 from .portfolio import mean_lower as mean_lower
 from .portfolio import portfolio_from as portfolio_from
 from .portfolio import seen_returns_from as seen_returns_from
-from .sparse import BallSettings as BallSettings
-from .sparse import SparseBalls as SparseBalls
-from .sparse import sparse_balls_from as sparse_balls_from
-from .sparse import sparse_estimate_from as sparse_estimate_from
 from .splices import bound_splices as bound_splices
 from .splices import empty_splices as empty_splices
 from .start_and_returns import BaselineReturns as BaselineReturns
@@ -73,11 +70,7 @@ from .tally import add_episode as add_episode
 from .tally import coarser as coarser
 from .tally import empty_tally as empty_tally
 from .values import pairs_last as pairs_last
-from .values import policy_value as policy_value
-from .values import sparse_policy_value as sparse_policy_value
-from .values import start_value as start_value
 from .worlds import KnownRewards as KnownRewards
-from .worlds import ListedRewards as ListedRewards
-from .worlds import SparseWorld as SparseWorld
-from .worlds import TrueWorld as TrueWorld
-from .worlds import listed_rewards_from as listed_rewards_from
+from .worlds import World as World
+from .worlds import known_rewards_from as known_rewards_from
+from .worlds import policy_value as policy_value

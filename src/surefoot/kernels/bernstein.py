@@ -7,6 +7,11 @@ import numpy as np
 
 from surefoot.base.arrays import Floats, Ints
 from surefoot.kernels.jit import compiled
+from surefoot.model.count_lists import CountLists
+
+# A copy of the frequencies with the pairs last is made where it has at most so many numbers for
+# each place of the arena: with it, several pairs are summed at a time.
+MOST_COPIED = 4
 
 
 class Estimate(NamedTuple):
@@ -14,11 +19,13 @@ class Estimate(NamedTuple):
     are pooled.
     """
 
-    n_sas: Ints  # (rows, S*A, S)
-    n_sa: Ints  # (rows, S*A)
+    n_sas: CountLists
+    n_sa: Ints  # (rows, S*A): the visits of n_sas
     played: Ints  # (rows, S*A): how often each pair was played, at the last step, too
     n_fresh: Ints  # (rows, S*A): `played` when the pair was last brought up to date
-    P_hat: Floats  # (rows, S, S*A), pairs last
+    # (rows, S, S*A), pairs last: a copy for most of the lists; of size 0 where few next states
+    # were seen of many
+    P_hat: Floats
     beta_n: Floats  # (rows, S*A)  beta(n) / n, infinite where n = 0
     beta_star_n: Floats  # (rows, S*A)  beta*(n) / n, 0 where n = 0 (beta_n is infinite there)
     r: Floats  # (H or 1, S*A)
@@ -37,19 +44,18 @@ def refresh_bernstein(estimate: Estimate, row: int, pair: int) -> None:
     """Recompute P_hat, beta/n and beta*/n of one pair from its counts (Eq. p; beta and beta* of
     the notation table).
     """
-    S = estimate.n_sas.shape[2]
-    n = estimate.n_sa[row, pair]
+    lists, n = estimate.n_sas, estimate.n_sa[row, pair]
     estimate.n_fresh[row, pair] = estimate.played[row, pair]
     if n == 0:
-        for s_next in range(S):
-            estimate.P_hat[row, s_next, pair] = 1.0 / S
         estimate.beta_n[row, pair] = math.inf
         estimate.beta_star_n[row, pair] = 0.0
         return
-    for s_next in range(S):
-        estimate.P_hat[row, s_next, pair] = estimate.n_sas[row, pair, s_next] / n
+    if estimate.P_hat.shape[0] > 0:
+        at = lists.at[row, pair]
+        for j in range(at, at + lists.size[row, pair]):
+            estimate.P_hat[row, lists.state[j], pair] = lists.n[j] / n
     growth = math.log(8.0 * math.e * (n + 1))
-    estimate.beta_n[row, pair] = estimate.scale * (estimate.log_union + S * growth) / n
+    estimate.beta_n[row, pair] = estimate.scale * (estimate.log_union + lists.S * growth) / n
     estimate.beta_star_n[row, pair] = estimate.scale * (estimate.log_union + growth) / n
 
 
@@ -71,10 +77,9 @@ def q_bernstein(
     (Eq. ucbQ, lcbQ).
 
     An empty V_up stands for V_{H+1} = 0: nothing to sum. Whatever is wanted, both are computed,
-    because the lower bound depends on V_up; and of all pairs, several at a time, because to look
-    which ones `pi` plays would take longer.
+    because the lower bound depends on V_up; and of all pairs, because to look which ones `pi` plays
+    would take longer.
     """
-    P_hat = estimate.P_hat[row]
     m = hi - lo
     Q_up, Q_low = scratch[0], scratch[1]
     mean_up, mean_low, var = scratch[2], scratch[3], scratch[4]
@@ -88,6 +93,28 @@ def q_bernstein(
             Q_up[i] = upper if upper < H else float(H)
             Q_low[i] = lower if lower > 0.0 else 0.0
         return
+    if estimate.P_hat.shape[0] > 0:
+        moments_of_copy(estimate.P_hat[row], lo, hi, V_up, V_low, scratch)
+    else:
+        moments_of_lists(estimate, row, lo, hi, V_up, V_low, scratch)
+    for i in range(m):
+        deviation = 3.0 * math.sqrt(var[i] * b_star[i])
+        spread = (1.0 / H) * (mean_up[i] - mean_low[i])
+        upper = reward[i] + deviation + 14.0 * H * H * b[i] + spread + mean_up[i]
+        lower = reward[i] - deviation - 22.0 * H * H * b[i] - 2.0 * spread + mean_low[i]
+        Q_up[i] = upper if upper < H else float(H)
+        Q_low[i] = lower if lower > 0.0 else 0.0
+
+
+@compiled
+def moments_of_copy(
+    P_hat: Floats, lo: int, hi: int, V_up: Floats, V_low: Floats, scratch: Floats
+) -> None:
+    """Write the means of V_up and of V_low, and the variance of V_up, into scratch[2], [3], [4]:
+    of several pairs at a time.
+    """
+    m = hi - lo
+    mean_up, mean_low, var = scratch[2], scratch[3], scratch[4]
     for i in range(m):
         mean_up[i] = 0.0
         mean_low[i] = 0.0
@@ -104,28 +131,44 @@ def q_bernstein(
         up = V_up[s_next]
         for i in range(m):
             var[i] += p[i] * (up - mean_up[i]) * (up - mean_up[i])
-    for i in range(m):
-        deviation = 3.0 * math.sqrt(var[i] * b_star[i])
-        spread = (1.0 / H) * (mean_up[i] - mean_low[i])
-        upper = reward[i] + deviation + 14.0 * H * H * b[i] + spread + mean_up[i]
-        lower = reward[i] - deviation - 22.0 * H * H * b[i] - 2.0 * spread + mean_low[i]
-        Q_up[i] = upper if upper < H else float(H)
-        Q_low[i] = lower if lower > 0.0 else 0.0
 
 
-def estimate_from(n_sas: Ints, played: Ints, r: Floats, log_union: float, scale: float) -> Estimate:
-    """The estimate for the counts n_sas (rows, S, A, S), and `played` (rows, S, A), whose memory it
-    shares; `refresh_all` fills it.
+@compiled
+def moments_of_lists(
+    estimate: Estimate, row: int, lo: int, hi: int, V_up: Floats, V_low: Floats, scratch: Floats
+) -> None:
+    """The same sums in the same order, without what is zero: pair by pair."""
+    lists = estimate.n_sas
+    for i in range(hi - lo):
+        n, at = estimate.n_sa[row, lo + i], lists.at[row, lo + i]
+        end = at + lists.size[row, lo + i]
+        mean_up, mean_low, var = 0.0, 0.0, 0.0
+        for j in range(at, end):
+            p = lists.n[j] / n
+            mean_up += p * V_up[lists.state[j]]
+            mean_low += p * V_low[lists.state[j]]
+        for j in range(at, end):
+            up = V_up[lists.state[j]]
+            var += lists.n[j] / n * (up - mean_up) * (up - mean_up)
+        scratch[2, i], scratch[3, i], scratch[4, i] = mean_up, mean_low, var
+
+
+def estimate_from(
+    lists: CountLists, played: Ints, r: Floats, log_union: float, scale: float
+) -> Estimate:
+    """The estimate for these counts, and `played` (rows, S, A), whose memory it shares;
+    `refresh_all` fills it.
     """
-    rows, S, A, _ = n_sas.shape
+    rows, pairs = lists.at.shape
+    copied = rows * lists.S * pairs <= MOST_COPIED * len(lists.state)
     return Estimate(
-        n_sas=n_sas.reshape(rows, S * A, S),
-        n_sa=np.zeros((rows, S * A), dtype=n_sas.dtype),
-        played=played.reshape(rows, S * A),
-        n_fresh=np.full((rows, S * A), -1, dtype=n_sas.dtype),
-        P_hat=np.zeros((rows, S, S * A)),
-        beta_n=np.zeros((rows, S * A)),
-        beta_star_n=np.zeros((rows, S * A)),
+        n_sas=lists,
+        n_sa=lists.visits,
+        played=played.reshape(rows, pairs),
+        n_fresh=np.full((rows, pairs), -1, dtype=lists.n.dtype),
+        P_hat=np.zeros((rows, lists.S, pairs) if copied else (0, 0, 0)),
+        beta_n=np.zeros((rows, pairs)),
+        beta_star_n=np.zeros((rows, pairs)),
         r=np.array(r),
         x_sa=np.zeros((0, 0), dtype=np.int64),
         z_sa=np.zeros((0, 0), dtype=np.int64),

@@ -5,16 +5,34 @@ splices between pi_bar and pi_b, all others need not be bounded, if it is known 
 the floor; and one backward pass shows that of many at once.
 """
 
-from surefoot.base.arrays import Floats
+from typing import Any
+
+import numpy as np
+from numba.extending import overload
+
+from surefoot.base.arrays import Floats, Ints
+from surefoot.kernels.bernstein import Estimate
 from surefoot.kernels.evidence import Evidence, look_ahead
-from surefoot.kernels.jit import compiled
+from surefoot.kernels.jit import PART, compiled
+from surefoot.kernels.kl import Balls
 from surefoot.kernels.mixing import Rule, candidate_values, lower_at_start
-from surefoot.kernels.sparse import SparseBalls
 from surefoot.kernels.splices import Splices, bound_splices, bound_states
 from surefoot.kernels.start_and_returns import BaselineReturns, Start
 
+MOST_VALUES = 2**15  # of all candidates, of each step and state: so many are always computed
 TABLE = 1  # the slot for splices between pi_bar and pi_b, where there is one slot for them all
 SLACK = 1e-6  # per unit of H: far more than rounding makes of a value
+
+
+def slots_of(evidence: Evidence, h0: Ints, H: int, S: int) -> Ints:
+    """The candidates that have values of their own: all, where these are few numbers.
+
+    With balls, splices between the first and the baseline share one place otherwise: most are not
+    bounded at all. The paper's lower values depend on upper ones, so no pass bounds many splices at
+    once: with them, all have values of their own.
+    """
+    few = len(h0) <= 3 or (H + 1) * len(h0) * S <= MOST_VALUES
+    return h0 if few or not isinstance(evidence, Balls) else np.array([0, TABLE, H])
 
 
 def bound_candidates(
@@ -27,18 +45,14 @@ def bound_candidates(
 ) -> float:
     """Bound the candidates of all states, in L, after anything may have changed. Return the floor.
 
-    Balls over lists bound what may be chosen; the rest of L is 0, which any policy is worth. The
-    paper's lower values depend on upper ones, so no pass bounds many splices at once: with them, as
-    with tables, all are bounded.
+    Where candidates share a slot, those are bounded that may be chosen; the rest of L is 0, which
+    any policy is worth.
     """
-    if isinstance(evidence, SparseBalls):
-        return bound_some(evidence, splices, start, returns, rule, L)
     bound_splices(evidence, splices, splices.h0[:0], 0, splices.pi_b.shape[1])
-    return candidate_values(splices, start, returns, rule, L)
+    return values_of_candidates(evidence, splices, start, returns, rule, L)
 
 
-@compiled
-def bound_some(
+def values_of_candidates(
     evidence: Evidence,
     splices: Splices,
     start: Start,
@@ -46,17 +60,56 @@ def bound_some(
     rule: Rule,
     L: Floats,
 ) -> float:
-    """Bound the candidates that may be chosen: pi_bar, the first splice and pi_b, then others as
-    `next_range` asks.
+    """Write the lower values of the candidates into L, after `bound_splices`, and return the
+    floor.
     """
-    H, S, _ = splices.pi_b.shape
-    bound_splices(evidence, splices, splices.h0[:0], 0, S)
+    return float(_VALUES[type(evidence)](evidence, splices, start, returns, rule, L))
+
+
+@overload(values_of_candidates, jit_options=PART)
+def _values_of_candidates(evidence, splices, start, returns, rule, L):  # type: ignore[no-untyped-def]
+    values = _VALUES[evidence.instance_class]
+
+    def call(evidence, splices, start, returns, rule, L):  # type: ignore[no-untyped-def]
+        return values(evidence, splices, start, returns, rule, L)
+
+    return call
+
+
+@compiled
+def _each_by_its_slot(
+    evidence: Evidence,
+    splices: Splices,
+    start: Start,
+    returns: BaselineReturns,
+    rule: Rule,
+    L: Floats,
+) -> float:
+    return candidate_values(splices, start, returns, rule, L)
+
+
+@compiled
+def _those_needed(
+    evidence: Evidence,
+    splices: Splices,
+    start: Start,
+    returns: BaselineReturns,
+    rule: Rule,
+    L: Floats,
+) -> float:
+    """Of candidates that share a slot, bound those that may be chosen, as `next_range` asks."""
+    if splices.h0.shape[0] == L.shape[0]:
+        return candidate_values(splices, start, returns, rule, L)
+    H = splices.pi_b.shape[0]
     floor = values_of_slots(splices, start, returns, rule, L)
     lo, hi = first_range(L, floor)
     while hi > 0:
         bound_range(evidence, splices, lo, hi)
         lo, hi = next_range(L, floor, H, lo, hi, lower_at_start(start, splices.V_low[0, TABLE]))
     return floor
+
+
+_VALUES: dict[type, Any] = {Estimate: _each_by_its_slot, Balls: _those_needed}
 
 
 @compiled

@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.base.arrays import Bools, Floats, Ints
+from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import REWARD_UNITS
+from surefoot.kernels.candidates import values_of_candidates
 from surefoot.kernels.evidence import Evidence, refresh_moved, refresh_pair
 from surefoot.kernels.jit import compiled
-from surefoot.kernels.lists import add_one, has_room
+from surefoot.kernels.lists import count_next, lists_have_room
 from surefoot.kernels.mixing import (
     BASELINE,
     MIXTURE,
     OPTIMISTIC,
     Rule,
-    candidate_values,
     choose,
     exit_taken,
     mix_splices,
@@ -30,15 +30,7 @@ from surefoot.kernels.start_and_returns import ONE, BaselineReturns, Start, refr
 from surefoot.kernels.tally import Tally, add_episode
 from surefoot.kernels.uniforms import Uniforms, uniform
 from surefoot.kernels.values import draw
-from surefoot.kernels.worlds import (
-    KnownRewards,
-    ListedRewards,
-    World,
-    draw_outcome,
-    reward,
-    state_after,
-    value_at_start,
-)
+from surefoot.kernels.worlds import KnownRewards, World, draw_outcome, reward, start_value
 from surefoot.model.count_lists import CountLists
 
 # Indices of LoopState.numbers (is the last episode all that is new since the last plan; the chosen
@@ -53,7 +45,8 @@ class PlanInputs(NamedTuple):
     """All that plans are made from."""
 
     evidence: Evidence
-    splices: Splices
+    h0: Ints  # (C,) the candidates
+    splices: Splices  # those that have values of their own
     start: Start
     returns: BaselineReturns
     rule: Rule
@@ -92,7 +85,7 @@ class Workspace(NamedTuple):
 @compiled
 def play(
     world: World,
-    known_rewards: KnownRewards | ListedRewards,
+    known_rewards: KnownRewards,
     pi: Floats,
     uniforms: Uniforms,
     episode: EpisodeArrays,
@@ -108,15 +101,14 @@ def play(
         s = states[h]
         actions[h] = draw(pi[h, s], uniform(uniforms))
         pair = s * A + actions[h]
-        outcome = draw_outcome(world, h, s, actions[h], pair, uniform(uniforms))
-        states[h + 1] = state_after(world, outcome)
+        outcome = draw_outcome(world, h, pair, uniform(uniforms))
+        states[h + 1] = world.state[outcome]
         paid[h] = reward(world, known_rewards, h, pair, outcome, uniforms)
 
 
 @compiled
 def count(
-    n_sas: Ints | CountLists,
-    n_sa: Ints,
+    n_sas: CountLists,
     played: Ints,
     x_sa: Ints,
     z_sa: Ints,
@@ -128,14 +120,13 @@ def count(
     not counted (evidence/tables.py, `counts_next`).
     """
     states, actions, paid = episode.states, episode.actions, episode.paid
-    rows, H = n_sa.shape[0], actions.shape[0]
+    rows, H = played.shape[0], actions.shape[0]
     counted = H if rows == H else H - 1
     n_start[states[0]] += 1
     for h in range(H):
         row, pair = h % rows, states[h] * A + actions[h]
         if h < counted:
-            add_one(n_sas, row, pair, states[h + 1])
-            n_sa[row, pair] += 1
+            count_next(n_sas, row, pair, states[h + 1])
         played[row, pair] += 1
         if x_sa.shape[0] > 0:
             x_sa[row, pair] += paid[h]
@@ -187,16 +178,16 @@ def make_plan(world: World, inputs: PlanInputs, work: Workspace, loop_state: Loo
     if bound_splices(evidence, splices, news, first_lo, first_hi) or numbers[PI_BAR] < WRITTEN:
         one_hot(splices.pi_bar, pi_bar)
         numbers[PI_BAR] = WRITTEN
-    floor = candidate_values(splices, start, inputs.returns, rule, L)
+    floor = values_of_candidates(evidence, splices, start, inputs.returns, rule, L)
     c, rho, _ = choose(L, floor, rule.mixes)
-    h = splices.h0[c]
+    h = inputs.h0[c]
     source = exit_taken(h, rho, H)
     by_step = source == MIXTURE and not rule.by_coin
     if by_step:
         mix_splices(pi_b, pi_bar, h, rho, mixed)
     if by_step or (source != BASELINE and numbers[PI_BAR] < EVALUATED):
         pi = mixed if by_step else pi_bar
-        value = value_at_start(world, pi, q, V)
+        value = start_value(world, pi, q, V)
         if by_step:
             values[VALUE] = value
         else:
@@ -213,7 +204,7 @@ def make_plan(world: World, inputs: PlanInputs, work: Workspace, loop_state: Loo
 @compiled
 def run_episodes(
     world: World,
-    known_rewards: KnownRewards | ListedRewards,
+    known_rewards: KnownRewards,
     inputs: PlanInputs,
     tally: Tally,
     floor: float,
@@ -231,7 +222,7 @@ def run_episodes(
     A = pi_b.shape[2]
     pi_bar, mixed, episode = work.pi_bar, work.mixed, work.episode
     for done in range(episodes):
-        if not has_room(evidence.n_sas, pi_b.shape[0]):
+        if not lists_have_room(evidence.n_sas, pi_b.shape[0]):
             return done
         make_plan(world, inputs, work, loop_state)
         source, rho = numbers[SOURCE], values[RHO]
@@ -247,10 +238,9 @@ def run_episodes(
             if not by_baseline:
                 pi = pi_bar
         play(world, known_rewards, pi, uniforms, episode)
-        add_episode(tally, values[VALUE], values[VALUE], source, splices.h0[numbers[CHOSEN]], floor)
+        add_episode(tally, values[VALUE], values[VALUE], source, inputs.h0[numbers[CHOSEN]], floor)
         count(
             evidence.n_sas,
-            evidence.n_sa,
             evidence.played,
             evidence.x_sa,
             evidence.z_sa,
@@ -285,8 +275,7 @@ class ActivePlan(NamedTuple):
 class CountArrays(NamedTuple):
     """The arrays of the counts, which grow in place."""
 
-    n_sas: Ints | CountLists  # (rows, S*A, S)
-    n_sa: Ints  # (rows, S*A)
+    n_sas: CountLists
     played: Ints  # (rows, S*A)
     x_sa: Ints  # (rows, S*A); of size 0 where rewards are known
     z_sa: Ints  # (rows, S*A); of size 0 likewise
@@ -300,7 +289,6 @@ def count_in(arrays: CountArrays, A: int, episode: EpisodeArrays) -> None:
     """Add one episode to these counts."""
     count(
         arrays.n_sas,
-        arrays.n_sa,
         arrays.played,
         arrays.x_sa,
         arrays.z_sa,
@@ -313,7 +301,7 @@ def count_in(arrays: CountArrays, A: int, episode: EpisodeArrays) -> None:
 @compiled
 def play_baseline(
     world: World,
-    known_rewards: KnownRewards | ListedRewards,
+    known_rewards: KnownRewards,
     pi_b: Floats,
     arrays: CountArrays,
     episodes: int,
@@ -324,7 +312,7 @@ def play_baseline(
     counts have room. Return how many were played.
     """
     for done in range(episodes):
-        if not has_room(arrays.n_sas, pi_b.shape[0]):
+        if not lists_have_room(arrays.n_sas, pi_b.shape[0]):
             return done
         play(world, known_rewards, pi_b, uniforms, episode)
         count_in(arrays, pi_b.shape[2], episode)
@@ -335,7 +323,7 @@ def play_baseline(
 @compiled
 def play_on(
     world: World,
-    known_rewards: KnownRewards | ListedRewards,
+    known_rewards: KnownRewards,
     plan: ActivePlan,
     arrays: CountArrays,
     tally: Tally,
@@ -349,7 +337,7 @@ def play_on(
     """
     A = plan.first.shape[2]
     for done in range(episodes):
-        if not has_room(arrays.n_sas, plan.first.shape[0]):
+        if not lists_have_room(arrays.n_sas, plan.first.shape[0]):
             return done
         chosen_first = plan.rho == 0.0 or (plan.rho < 1.0 and not uniform(uniforms) < plan.rho)
         play(world, known_rewards, plan.first if chosen_first else plan.second, uniforms, episode)
@@ -371,16 +359,6 @@ def empty_loop_state(value_b: float) -> LoopState:
     values = np.zeros(VALUES)
     values[VALUE_B] = value_b
     return LoopState(np.zeros(NUMBERS, dtype=np.int64), values)
-
-
-def known_rewards_from(r: Floats, r_next: Floats | None, unknown: Bools | None) -> KnownRewards:
-    """The known rewards in units of 2^-20, rounded down."""
-    after = np.zeros((0, 0, 0)) if r_next is None else r_next
-    return KnownRewards(
-        np.floor(r * REWARD_UNITS).astype(np.int64),
-        np.floor(after * REWARD_UNITS).astype(np.int64),
-        np.zeros((0, 0), dtype=np.bool_) if unknown is None else np.array(unknown),
-    )
 
 
 def uniforms_from(rng: np.random.Generator) -> Uniforms:

@@ -14,30 +14,11 @@ from surefoot.base.arrays import Floats
 from surefoot.kernels.bernstein import Estimate, q_bernstein, refresh_bernstein
 from surefoot.kernels.jit import PART, compiled
 from surefoot.kernels.kl import Balls, look_ahead_balls, q_kl, refresh_kl
-from surefoot.kernels.lists import row_total
-from surefoot.kernels.sparse import (
-    SparseBalls,
-    SparseEstimate,
-    q_sparse_balls,
-    q_sparse_estimate,
-    refresh_sparse_balls,
-    refresh_sparse_estimate,
-)
 
-Evidence: TypeAlias = Estimate | Balls | SparseEstimate | SparseBalls
+Evidence: TypeAlias = Estimate | Balls
 
-_TABLES: dict[type, Any] = {
-    Estimate: q_bernstein,
-    Balls: q_kl,
-    SparseEstimate: q_sparse_estimate,
-    SparseBalls: q_sparse_balls,
-}
-_REFRESHERS: dict[type, Any] = {
-    Estimate: refresh_bernstein,
-    Balls: refresh_kl,
-    SparseEstimate: refresh_sparse_estimate,
-    SparseBalls: refresh_sparse_balls,
-}
+_TABLES: dict[type, Any] = {Estimate: q_bernstein, Balls: q_kl}
+_REFRESHERS: dict[type, Any] = {Estimate: refresh_bernstein, Balls: refresh_kl}
 
 
 def q_bounds(
@@ -74,13 +55,13 @@ def _q_bounds(evidence, row, h, lo, hi, H, V_up, V_low, scratch, wanted, pi):  #
 
 def look_ahead(evidence: Evidence, V_up: Floats, V_low: Floats) -> None:
     """Find, once for all pairs of a step, what these bounds need of the values of the next step."""
-    if isinstance(evidence, Balls | SparseBalls):
+    if isinstance(evidence, Balls):
         look_ahead_balls(evidence, V_up, V_low)
 
 
 @overload(look_ahead, jit_options=PART)
 def _look_ahead(evidence, V_up, V_low):  # type: ignore[no-untyped-def]
-    if evidence.instance_class in (Balls, SparseBalls):
+    if evidence.instance_class is Balls:
 
         def at_balls(evidence, V_up, V_low):  # type: ignore[no-untyped-def]
             look_ahead_balls(evidence, V_up, V_low)
@@ -106,11 +87,10 @@ def _refresh_pair(evidence, row, pair):  # type: ignore[no-untyped-def]
 
 @compiled
 def refresh_all(evidence: Evidence) -> None:
-    """Sum n_sa from n_sas, and call `refresh_pair` for every pair."""
+    """Call `refresh_pair` for every pair."""
     rows, pairs = evidence.n_sa.shape
     for row in range(rows):
         for pair in range(pairs):
-            evidence.n_sa[row, pair] = row_total(evidence.n_sas, row, pair)
             refresh_pair(evidence, row, pair)
 
 

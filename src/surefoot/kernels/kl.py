@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import Bools, Floats, Ints
-from surefoot.base.validation import FEW, REWARD_UNITS
+from surefoot.base.validation import REWARD_UNITS
 from surefoot.kernels.bets import average_bounds
 from surefoot.kernels.jit import compiled
+from surefoot.model.count_lists import CountLists
+from surefoot.model.successors import PaidLists, Successors
 
 ITERATIONS = 30
 # a radius from which on nothing is proved (exp(-500) of the span, of a part of a visit in a
@@ -35,29 +37,30 @@ TERMS, TINY, HUGE = 64, 2.0**-60, 2.0**500
 
 
 class Balls(NamedTuple):
-    """The balls of all pairs. Rows: one per step, or one for all steps when counts are pooled.
+    """The balls of all pairs, over lists of the next states that were seen. Rows: one per step, or
+    one for all steps when counts are pooled.
 
-    `succ` lists the possible next states of each pair, `m` how many there are; with nothing known
-    both have a single entry for all pairs. P_hat is in the order of that list.
+    A next state that was never seen matters for the worst case only: without a mask it is the one
+    with the lowest value (or highest), the same for all pairs of a step, which `look_ahead_balls`
+    finds once.
     """
 
-    n_sas: Ints  # (rows, S*A, S); expected counts, in a forecast, are floats
-    n_sa: Ints  # (rows, S*A)
+    n_sas: CountLists  # expected counts, in a forecast, are floats
+    n_sa: Ints  # (rows, S*A): the visits of n_sas
     # (rows, S*A): how often each pair was played, at the last step, too; sums of rewards rest on it
     played: Ints
     n_fresh: Ints  # (rows, S*A): `played` when the pair was last brought up to date
-    P_hat: Floats  # (rows, S*A, S)
     eps: Floats  # (rows, S*A): KL(P_hat, P) <= eps; infinite where n = 0
-    succ: Ints  # (rows or 1, S*A or 1, S)
-    m: Ints  # (rows or 1, S*A or 1)
+    # the possible next states; of size 0 where all states are, as they are after an empty list
+    mask: Successors
     r_low: Floats  # (H or 1, S*A): rewards, or lower bounds of their means
     r_up: Floats  # (H or 1, S*A)
-    # (H or 1, S*A, S): rewards that depend on the next state; of size 0 where none do
-    r_next: Floats
+    paid: PaidLists  # rewards that depend on the next state; of size 0 where none do
     x_sa: Ints  # (rows, S*A): sums of rewards; of size 0 where all rewards are known
     z_sa: Ints  # (rows, S*A): sums of x (1 - x) of rewards x; of size 0 likewise
     unknown: Bools  # (rows or 1, S*A); of size 0 likewise
-    gathered: Floats  # (S,) scratch for the values of one pair's next states
+    gathered: Floats  # (S,) scratch: the values of one pair's next states
+    p_hat: Floats  # (S,) scratch: their frequencies
     # (4,): the lowest and the highest of all lower values of the next step, and of all upper ones
     ahead: Floats
     log_union: float  # log(1 / delta_0): fixed before the data
@@ -71,11 +74,21 @@ class Balls(NamedTuple):
     uppers: bool  # are upper values of the other candidates needed, too?
 
 
+class BallSettings(NamedTuple):
+    """What is fixed before the data, as in `Balls`."""
+
+    log_union: float
+    full_support: bool
+    scale: float
+    tie: float
+    margin: float
+    uppers: bool
+
+
 class RewardArrays(NamedTuple):
     """What is known of the rewards, as `balls_from` takes it."""
 
     known: Floats  # (H or 1, S*A)
-    by_next: Floats | None = None  # (H or 1, S*A, S): those that depend on the next state
     unknown: Bools | None = None  # (H or 1, S*A)
     x_sa: Ints | None = None  # (rows, S, A): sums of the rewards seen, where they are unknown
     z_sa: Ints | None = None  # (rows, S, A): sums of x (1 - x) of these rewards
@@ -89,34 +102,52 @@ def log_gamma_ratio(n: float) -> float:
 
 @compiled
 def refresh_kl(balls: Balls, row: int, pair: int) -> None:
-    """Bring eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n, P_hat and the
-    rewards of one pair up to date.
+    """Bring eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n and the rewards of
+    one pair up to date.
     """
     n = balls.n_sa[row, pair]
     balls.n_fresh[row, pair] = balls.played[row, pair]
     refresh_reward(balls, row, pair)
-    some = row % balls.succ.shape[0], pair % balls.succ.shape[1]
-    m = balls.m[some]
-    succ = balls.succ[some]
     if n == 0:
-        for j in range(m):
-            balls.P_hat[row, pair, j] = 1.0 / m
         balls.eps[row, pair] = math.inf
         return
+    lists = balls.n_sas
+    at, size = lists.at[row, pair], lists.size[row, pair]
+    m = lists.S
+    if masked(balls, row, pair):
+        i = mask_list(balls, row, pair)
+        m = balls.mask.first[i + 1] - balls.mask.first[i]
     balls.eps[row, pair] = balls.scale * mixture_radius(
-        balls.n_sas[row, pair],
-        succ,
+        lists.n[at : at + size],
         m,
         n,
         balls.full_support,
         balls.log_union,
-        balls.P_hat[row, pair],
+        balls.p_hat,
     )
 
 
 @compiled
-def refresh_reward(balls: Any, row: int, pair: int) -> None:
-    """Bring the bounds of a pair's unknown mean reward up to date: of Balls, or of SparseBalls."""
+def masked(balls: Balls, row: int, pair: int) -> bool:
+    """Are the possible next states of a pair listed? Where its list is empty, every state is
+    possible.
+    """
+    if balls.mask.first.shape[0] == 0:
+        return False
+    i = mask_list(balls, row, pair)
+    return bool(balls.mask.first[i + 1] > balls.mask.first[i])
+
+
+@compiled
+def mask_list(balls: Balls, row: int, pair: int) -> int:
+    """The number of a pair's list in the mask, which may be the same at every step."""
+    pairs = balls.n_sa.shape[1]
+    return int((row * pairs + pair) % (balls.mask.first.shape[0] - 1))
+
+
+@compiled
+def refresh_reward(balls: Balls, row: int, pair: int) -> None:
+    """Bring the bounds of a pair's unknown mean reward up to date."""
     if balls.unknown.shape[0] > 0 and balls.unknown[row % balls.unknown.shape[0], pair]:
         n = balls.played[row, pair]
         x = balls.x_sa[row, pair] / REWARD_UNITS
@@ -130,35 +161,30 @@ def refresh_reward(balls: Any, row: int, pair: int) -> None:
 
 @compiled
 def mixture_radius(
-    n_i: Ints, succ: Ints, m: int, n: float, full_support: bool, log_union: float, p_hat: Floats
+    n_i: Ints, m: int, n: float, full_support: bool, log_union: float, p_hat: Floats
 ) -> float:
     """The radius under the mixture over unknown supports, or under Dirichlet(1/2) over the m
-    possible outcomes.
-
-    `succ` begins with the places in n_i of the outcomes, in ascending order: of all m, or of all
-    that were seen.
+    possible outcomes. n_i are the counts of those that were seen, or of more.
     """
     if full_support:
-        return dirichlet_radius(n_i, succ, m, n, log_union, p_hat)
-    return supports_radius(n_i, succ, m, n, log_union, p_hat)
+        return dirichlet_radius(n_i, m, n, log_union, p_hat)
+    return supports_radius(n_i, m, n, log_union, p_hat)
 
 
 @compiled
-def dirichlet_radius(
-    n_i: Ints, succ: Ints, m: int, n: float, log_union: float, p_hat: Floats
-) -> float:
+def dirichlet_radius(n_i: Ints, m: int, n: float, log_union: float, p_hat: Floats) -> float:
     """The radius eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_m)) / n over m
     outcomes, whose counts need not be whole;
 
         log m = lgamma(m/2) - lgamma(n + m/2) + sum_i [ lgamma(n_i + 1/2) - lgamma(1/2) ].
 
-    It also fills p_hat, of those in `succ`.
+    It also fills p_hat, of those in n_i.
     """
     log_m = math.lgamma(m * 0.5) - math.lgamma(n + m * 0.5)
     log_p = 0.0
     size = log_union + abs(math.lgamma(m * 0.5)) + abs(math.lgamma(n + m * 0.5))
-    for j in range(min(m, succ.shape[0])):
-        k = n_i[succ[j]]
+    for j in range(n_i.shape[0]):
+        k = n_i[j]
         p_hat[j] = k / n
         log_m += log_gamma_ratio(k)
         if k > 0:
@@ -169,17 +195,15 @@ def dirichlet_radius(
 
 
 @compiled
-def supports_radius(
-    n_i: Ints, succ: Ints, m: int, n: float, log_union: float, p_hat: Floats
-) -> float:
+def supports_radius(n_i: Ints, m: int, n: float, log_union: float, p_hat: Floats) -> float:
     """The same radius with a mixture over unknown supports, of which d outcomes were seen:
 
     m(n_1..n_m) = sum_{k=d}^{m} w_k C(m-d, k-d) / C(m, k) Gamma(k/2) / Gamma(n + k/2)
                   prod_i Gamma(n_i + 1/2) / Gamma(1/2).
     """
     d, log_m, log_p, size = 0, 0.0, 0.0, log_union
-    for j in range(min(m, succ.shape[0])):
-        k = n_i[succ[j]]
+    for j in range(n_i.shape[0]):
+        k = n_i[j]
         p_hat[j] = k / n
         if k > 0:
             d += 1
@@ -371,7 +395,7 @@ def add(x: float, y: float, sign: float) -> float:
 
 
 @compiled
-def look_ahead_balls(balls: Any, V_up: Floats, V_low: Floats) -> None:
+def look_ahead_balls(balls: Balls, V_up: Floats, V_low: Floats) -> None:
     """Find the lowest and the highest of the next step's values. Empty ones stand for V_{H+1} =
     0.
     """
@@ -410,7 +434,7 @@ def q_kl(
     """
     Q_up, Q_low = scratch[0], scratch[1]
     ahead = V_up.shape[0] > 0
-    after = balls.r_next.shape[0] > 0
+    after = balls.paid.first.shape[0] > 0
     r_low, r_up = balls.r_low[h % balls.r_low.shape[0]], balls.r_up[h % balls.r_up.shape[0]]
     both = wanted != LOWER or balls.uppers
     if not (ahead or after):
@@ -425,7 +449,7 @@ def q_kl(
         if both and plays(pi, lo + i):
             pair = lo + i
             Q_up[i] = add(
-                r_up[pair], -worst_of_row(balls, row, h, pair, V_up, -1.0, HIGH_UP, LOW_UP), -1.0
+                r_up[pair], -worst_of_pair(balls, row, h, pair, V_up, -1.0, HIGH_UP, LOW_UP), -1.0
             )
     for i in range(hi - lo):
         Q_low[i] = 0.0
@@ -434,7 +458,7 @@ def q_kl(
         if plays(pi, lo + i) and (wanted != BEST or i == best):
             pair = lo + i
             Q_low[i] = add(
-                r_low[pair], worst_of_row(balls, row, h, pair, V_low, 1.0, LOW, HIGH), 1.0
+                r_low[pair], worst_of_pair(balls, row, h, pair, V_low, 1.0, LOW, HIGH), 1.0
             )
 
 
@@ -455,88 +479,100 @@ def best_action(Q_up: Floats, tie: float) -> int:
 
 
 @compiled
-def worst_of_row(
+def worst_of_pair(
     balls: Balls, row: int, h: int, pair: int, V: Floats, sign: float, worst: int, best: int
 ) -> float:
     """The worst mean of sign V over the ball of one pair. `worst` and `best` are places in
     `ahead`.
     """
-    some = row % balls.succ.shape[0], pair % balls.succ.shape[1]
-    m, succ = balls.m[some], balls.succ[some]
-    W, low, high = V, sign * balls.ahead[worst], sign * balls.ahead[best]
-    # only some states may follow, or they pay differently
-    if balls.succ.shape[1] > 1 or balls.r_next.shape[0] > 0:
-        gather(balls, h, pair, m, succ, V, sign)
-        W = balls.gathered
-        low, high = extremes(W, m, sign)
-    p_hat, eps = balls.P_hat[row, pair], balls.eps[row, pair]
-    if p_hat.shape[0] <= FEW:
-        return worst_mean_within(p_hat, W, m, sign, eps, balls.margin, low, high)
+    lists, eps, n = balls.n_sas, balls.eps[row, pair], balls.n_sa[row, pair]
+    W, p_hat = balls.gathered, balls.p_hat
+    at, size = lists.at[row, pair], lists.size[row, pair]
+    paid = balls.paid
+    after = paid.first.shape[0] > 0
+    if not masked(balls, row, pair):
+        low, high = sign * balls.ahead[worst], sign * balls.ahead[best]
+        if after:  # any next state may follow: one that is listed there, or any other
+            i = (h * balls.n_sa.shape[1] + pair) % (paid.first.shape[0] - 1)
+            low, high = math.inf, -math.inf
+            if paid.first[i + 1] - paid.first[i] < lists.S:
+                low = sign * add(paid.elsewhere, balls.ahead[worst], sign)
+                high = sign * add(paid.elsewhere, balls.ahead[best], -sign)
+            for k in range(paid.first[i], paid.first[i + 1]):
+                v = sign * add(paid.paid[k], V[paid.state[k]] if V.shape[0] > 0 else 0.0, sign)
+                low, high = min(low, v), max(high, v)
+        if n == 0:
+            return float(low)
+        for j in range(size):
+            W[j] = value_after(paid, h, pair, balls.n_sa.shape[1], lists.state[at + j], V, sign)
+            p_hat[j] = lists.n[at + j] / n
+        return worst_mean_at_once(p_hat, W, size, sign, eps, balls.margin, low, high)
+    i = mask_list(balls, row, pair)
+    first, m = balls.mask.first[i], balls.mask.first[i + 1] - balls.mask.first[i]
+    low, high = math.inf, -math.inf
+    seen = 0
+    for j in range(m):
+        s_next = balls.mask.state[first + j]
+        W[j] = value_after(paid, h, pair, balls.n_sa.shape[1], s_next, V, sign)
+        low, high = min(low, sign * W[j]), max(high, sign * W[j])
+        p_hat[j] = 0.0
+        place = s_next if size == lists.S else seen
+        if place < size and lists.state[at + place] == s_next:
+            p_hat[j] = lists.n[at + place] / n
+            seen += 1
     return worst_mean_at_once(p_hat, W, m, sign, eps, balls.margin, low, high)
 
 
 @compiled
-def gather(balls: Balls, h: int, pair: int, m: int, succ: Ints, V: Floats, sign: float) -> None:
-    """Write the values of the possible next states of a pair into `gathered`: r(s,a,s') + V(s'),
-    rounded to safety.
-    """
-    W = balls.gathered
-    rows = balls.r_next.shape[0]
-    for j in range(m):
-        W[j] = V[succ[j]] if V.shape[0] > 0 else 0.0
-        if rows > 0:
-            W[j] = add(balls.r_next[h % rows, pair, succ[j]], W[j], sign)
+def value_after(
+    paid: PaidLists, h: int, pair: int, pairs: int, s_next: int, V: Floats, sign: float
+) -> float:
+    """r(s,a,s') + V(s'), rounded to safety; V(s') where rewards do not depend on the next state."""
+    v = V[s_next] if V.shape[0] > 0 else 0.0
+    if paid.first.shape[0] == 0:
+        return float(v)
+    i = (h * pairs + pair) % (paid.first.shape[0] - 1)
+    left, right = paid.first[i], paid.first[i + 1]
+    while left < right:
+        middle = (left + right) // 2
+        if paid.state[middle] < s_next:
+            left = middle + 1
+        else:
+            right = middle
+    listed = left < paid.first[i + 1] and paid.state[left] == s_next
+    return add(paid.paid[left] if listed else paid.elsewhere, v, sign)
 
 
 def balls_from(
-    n_sas: Ints,
+    lists: CountLists,
     played: Ints,
     H: int,
-    *,
     rewards: RewardArrays,
-    support: Bools | None,
-    log_union: float,
-    full_support: bool,
-    scale: float,
-    tie: float,
-    margin: float,
-    uppers: bool,
+    mask: Successors | None,
+    paid: PaidLists | None,
+    settings: BallSettings,
 ) -> Balls:
-    """The balls for the counts n_sas (rows, S, A, S), and `played` (rows, S, A), whose memory they
-    share; `refresh_all` fills the other arrays.
-    """
-    rows, S, A, _ = n_sas.shape
-    after = rewards.by_next
-    succ, m = np.arange(S).reshape(1, 1, S), np.full((1, 1), S)
-    if support is not None:
-        succ = np.argsort(~support, axis=-1, kind="stable")
-        m = support.sum(axis=-1)
+    """The balls for these counts, whose memory they share; `refresh_all` fills them."""
+    rows, pairs = lists.at.shape
+    none = np.zeros(0, dtype=np.int64)
     return Balls(
-        n_sas=n_sas.reshape(rows, S * A, S),
-        n_sa=np.zeros((rows, S * A), dtype=n_sas.dtype),
-        played=played.reshape(rows, S * A),
-        n_fresh=np.full((rows, S * A), -1, dtype=n_sas.dtype),
-        P_hat=np.zeros((rows, S * A, S)),
-        eps=np.zeros((rows, S * A)),
-        succ=np.ascontiguousarray(succ, dtype=np.int64),
-        m=np.ascontiguousarray(m, dtype=np.int64),
-        r_next=np.zeros((0, 0, 0)) if after is None else np.array(after),
-        gathered=np.zeros(S),
+        n_sas=lists,
+        n_sa=lists.visits,
+        played=played.reshape(rows, pairs),
+        n_fresh=np.full((rows, pairs), -1, dtype=lists.n.dtype),
+        eps=np.zeros((rows, pairs)),
+        mask=Successors(none, none) if mask is None else mask,
+        paid=PaidLists(none, none, np.zeros(0), 0.0) if paid is None else paid,
+        gathered=np.zeros(max(lists.S, 4)),
+        p_hat=np.zeros(max(lists.S, 4)),
         ahead=np.zeros(4),
-        log_union=log_union,
-        full_support=full_support,
-        scale=scale,
-        tie=tie,
-        margin=margin,
-        uppers=uppers,
-        **reward_fields(rewards, H, rows, S * A),
+        **settings._asdict(),
+        **reward_fields(rewards, H, rows, pairs),
     )
 
 
 def reward_fields(rewards: RewardArrays, H: int, rows: int, pairs: int) -> dict[str, Any]:
-    """The fields of Balls, or of SparseBalls, about the rewards of pairs. Sums are the counts'
-    own.
-    """
+    """The fields of Balls about the rewards of pairs. Sums are the counts' own."""
     known, unknown = rewards.known, rewards.unknown
     r_rows = H if unknown is not None and rows == H else len(known)
     nothing = np.zeros(

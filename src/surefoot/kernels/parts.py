@@ -12,14 +12,15 @@ from surefoot.base.arrays import Floats
 from surefoot.kernels.candidates import (
     TABLE,
     begin_range,
+    bound_candidates,
     first_range,
     next_range,
     values_of_slots,
     widen_range,
 )
 from surefoot.kernels.evidence import Evidence, look_ahead
-from surefoot.kernels.mixing import Rule, lower_at_start
-from surefoot.kernels.sparse import SparseBalls
+from surefoot.kernels.kl import Balls
+from surefoot.kernels.mixing import Rule, candidate_values, lower_at_start
 from surefoot.kernels.splices import Splices, bound_states, cache_aligned
 from surefoot.kernels.start_and_returns import BaselineReturns, Start
 
@@ -29,6 +30,20 @@ LONG = 5_000  # states from which on a step takes longer than to start threads
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def bound_on_cores(
+    evidence: Evidence,
+    splices: Splices,
+    start: Start,
+    returns: BaselineReturns,
+    rule: Rule,
+    L: Floats,
+) -> float:
+    """`bound_candidates`, on all cores where a step takes longer than to start threads."""
+    if splices.pi_b.shape[1] < LONG:
+        return bound_candidates(evidence, splices, start, returns, rule, L)
+    return bound_in_parts(evidence, splices, start, returns, rule, L, cores())
 
 
 def bound_in_parts(
@@ -67,8 +82,10 @@ def bound_in_parts(
             for slot, h0 in enumerate(splices.h0.tolist()):
                 if slot == 0 or h0 >= h + 2:  # else its tail has begun: slot 0's table serves it
                     bound_step(h, slot)
+        if len(splices.h0) == len(L):
+            return candidate_values(splices, start, returns, rule, L)
         floor = values_of_slots(splices, start, returns, rule, L)
-        lo, hi = first_range(L, floor) if isinstance(evidence, SparseBalls) else (0, 0)
+        lo, hi = first_range(L, floor)
         while hi > 0:
             begin_range(splices, hi)
             for h in reversed(range(hi)):
@@ -80,7 +97,6 @@ def bound_in_parts(
 
 def _own(evidence: Evidence) -> Evidence:
     """The same evidence with scratch arrays of its own; what `look_ahead` found is shared."""
-    if isinstance(evidence, SparseBalls):
+    if isinstance(evidence, Balls):
         return evidence._replace(gathered=evidence.gathered.copy(), p_hat=evidence.p_hat.copy())
-    # of the paper's bounds: it has none. (Tables have fewer states than it takes to come here.)
-    return evidence
+    return evidence  # the paper's bounds have none

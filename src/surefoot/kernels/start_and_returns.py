@@ -26,7 +26,6 @@ class Start(NamedTuple):
     first: int  # the one state
     weights: Floats  # (S,) known, or the frequencies seen
     n: Ints  # (S,) how often each state was the first
-    states: Ints  # (S,) all of them
     eps: Floats  # (1,)
     log_union: float
     full_support: bool  # as in `Balls`
@@ -66,7 +65,7 @@ def refresh_start(start: Start) -> None:
         start.eps[0] = math.inf
         return
     start.eps[0] = start.scale * mixture_radius(
-        start.n, start.states, S, n, start.full_support, start.log_union, start.weights
+        start.n, S, n, start.full_support, start.log_union, start.weights
     )
 
 
@@ -122,7 +121,7 @@ def start_from(
     one = weights is not None and int(np.count_nonzero(weights)) == 1
     own = np.zeros(len(n)) if weights is None else np.array(weights)
     kind = ONE if one else KNOWN if known else UNKNOWN
-    states, eps = np.arange(len(n)), np.full(1, np.inf)
+    eps = np.full(1, np.inf)
     return Start(
-        kind, int(own.argmax()), own, n, states, eps, log_union, full_support, scale, margin, final
+        kind, int(own.argmax()), own, n, eps, log_union, full_support, scale, margin, final
     )

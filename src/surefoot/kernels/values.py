@@ -1,8 +1,8 @@
-"""Exact values of policies in a known world.
+"""Exact values of policies in a known world, over lists of successors.
 
-Transition arrays are laid out with the pair (s, a) last: P[h, s', s*A + a]. The innermost loop then
-runs over independent pairs, which a compiler may do several at a time without changing the order of
-any sum.
+Where few next states are left out there is a copy of the probabilities with the pair (s, a) last:
+P[h, s', s*A + a]. The innermost loop then runs over independent pairs, which a compiler may do
+several at a time. Both add the same numbers in the same order, but for zeros.
 """
 
 import numpy as np
@@ -10,13 +10,15 @@ import numpy as np
 from surefoot.base.arrays import Floats, Ints
 from surefoot.kernels.jit import compiled
 
+MOST_COPIED = 4  # numbers of the copy for each probability that is listed
+
 
 @compiled
 def policy_backup(
     P: Floats, r: Floats, pi: Floats, V_next: Floats, lo: int, hi: int, q: Floats, V: Floats
 ) -> None:
     """Compute V(s) = sum_a pi(a|s) (r(s,a) + sum_s' P(s'|s,a) V_next(s')) for the states lo <= s
-    < hi of one step.
+    < hi of one step; P (S, S*A).
     """
     S, A = pi.shape
     reward = r[lo * A : hi * A]
@@ -36,44 +38,7 @@ def policy_backup(
 
 
 @compiled
-def policy_value(P: Floats, r: Floats, pi: Floats, q: Floats, V: Floats) -> None:
-    """Fill V (H+1, S) with the exact values of pi (H, S, A). P and r may have one row for all
-    steps.
-    """
-    H, S, _ = pi.shape
-    for s in range(S):
-        V[H, s] = 0.0
-    for h in range(H - 1, -1, -1):
-        policy_backup(P[h % P.shape[0]], r[h % r.shape[0]], pi[h], V[h + 1], 0, S, q, V[h])
-
-
-@compiled
-def start_value(
-    P: Floats, r: Floats, pi: Floats, start: Floats, several: bool, q: Floats, V: Floats
-) -> float:
-    """The value at the start, with the same bits as `policy_value`; with one first state the others
-    are left out.
-
-    `start` (S,) are the probabilities of the first state.
-    """
-    H, S, _ = pi.shape
-    first = 0
-    for s in range(S):
-        if start[s] > start[first]:
-            first = s
-    for h in range(H - 1, -1, -1):
-        lo, hi = (0, S) if several or h > 0 else (first, first + 1)
-        policy_backup(P[h % P.shape[0]], r[h % r.shape[0]], pi[h], V[h + 1], lo, hi, q, V[h])
-    if not several:
-        return float(V[0, first])
-    total = 0.0
-    for s in range(S):
-        total += start[s] * V[0, s]
-    return total
-
-
-@compiled
-def sparse_policy_backup(
+def listed_policy_backup(
     first: Ints,
     state: Ints,
     p: Floats,
@@ -84,9 +49,7 @@ def sparse_policy_backup(
     hi: int,
     V: Floats,
 ) -> None:
-    """`policy_backup` over lists of successors: the same sums in the same order, without those
-    that add 0.
-    """
+    """`policy_backup` over the lists themselves: the same sums without those that add 0."""
     A = pi.shape[1]
     for s in range(lo, hi):
         total = 0.0
@@ -97,50 +60,6 @@ def sparse_policy_backup(
                 Q += p[k] * V_next[state[k]]
             total += pi[s, a] * Q
         V[s] = total
-
-
-@compiled
-def sparse_policy_value(
-    first: Ints, state: Ints, p: Floats, r: Floats, pi: Floats, V: Floats
-) -> None:
-    """Fill V (H+1, S) with the exact values of pi (H, S, A), over lists of successors."""
-    H, S, A = pi.shape
-    rows = (first.shape[0] - 1) // (S * A)
-    for s in range(S):
-        V[H, s] = 0.0
-    for h in range(H - 1, -1, -1):
-        lists = first[(h % rows) * S * A :]
-        sparse_policy_backup(lists, state, p, r[h % r.shape[0]], pi[h], V[h + 1], 0, S, V[h])
-
-
-@compiled
-def sparse_start_value(
-    first: Ints,
-    state: Ints,
-    p: Floats,
-    r: Floats,
-    pi: Floats,
-    start: Floats,
-    several: bool,
-    V: Floats,
-) -> float:
-    """`start_value` over lists of successors."""
-    H, S, A = pi.shape
-    rows = (first.shape[0] - 1) // (S * A)
-    begin = 0
-    for s in range(S):
-        if start[s] > start[begin]:
-            begin = s
-    for h in range(H - 1, -1, -1):
-        lo, hi = (0, S) if several or h > 0 else (begin, begin + 1)
-        lists = first[(h % rows) * S * A :]
-        sparse_policy_backup(lists, state, p, r[h % r.shape[0]], pi[h], V[h + 1], lo, hi, V[h])
-    if not several:
-        return float(V[0, begin])
-    total = 0.0
-    for s in range(S):
-        total += start[s] * V[0, s]
-    return total
 
 
 @compiled
@@ -162,7 +81,13 @@ def draw(weights: Floats, u: float) -> int:
     return last
 
 
-def pairs_last(P: Floats) -> Floats:
-    """P (rows, S, A, S') as (rows, S', S*A), contiguous: the layout the kernels read."""
-    rows, S, A, _ = P.shape
-    return np.ascontiguousarray(P.transpose(0, 3, 1, 2).reshape(rows, S, S * A))
+def pairs_last(first: Ints, state: Ints, p: Floats, S: int, A: int) -> Floats:
+    """The copy (rows, S', S*A), contiguous; of size 0 where it would be much larger than the
+    lists.
+    """
+    lists = len(first) - 1
+    if lists * S > MOST_COPIED * len(state):
+        return np.zeros((0, 0, 0))
+    P = np.zeros((lists, S))
+    P[np.repeat(np.arange(lists), np.diff(first)), state] = p
+    return np.ascontiguousarray(P.reshape(-1, S * A, S).transpose(0, 2, 1))

@@ -16,7 +16,7 @@ from surefoot.model.by_step import StepCounts
 from surefoot.model.count_lists import Entries
 from surefoot.model.origin import TAKEN_OFF, UNKNOWN, Origin
 from surefoot.model.sparse import TABLES as ARRAYS
-from surefoot.model.transitions import MOST_IN_A_TABLE, none_yet
+from surefoot.model.transitions import Transitions
 from surefoot.model.units import Units
 
 LARGEST = 2**28  # numbers: 2 GiB
@@ -171,7 +171,7 @@ class LogTables(FrozenRecord):
             first = n_start > 0
             n_start -= first
             n_start[self.unseen_state] += first.sum()
-        seen = none_yet((self.H, self.S, self.A))
+        seen = Transitions.none_yet((self.H, self.S, self.A))
         seen.add_entries(Entries(*np.divmod(self.keys(self.place), self.S), n))
         # in folds, each episode is counted at one step
         episodes = self.episodes if n is self.n else int(n.sum())
@@ -184,7 +184,6 @@ class LogTables(FrozenRecord):
             n_start=n_start,
             s1=s1,
             logged=True,
-            copy=False,
         )
         counts.origin = self.origin
         return counts
@@ -313,8 +312,8 @@ def _repeated(n: Ints) -> bool:
 
 
 def fits(H: int, S: int, A: int) -> bool:
-    """Do counts fit into memory: a table of a few states, or arrays over the pairs of many?"""
-    return H * S * A * (S if S <= MOST_IN_A_TABLE else ARRAYS) <= LARGEST
+    """Do counts fit into memory: arrays over the pairs?"""
+    return H * S * A * ARRAYS <= LARGEST
 
 
 def require_size(H: int, S: int, A: int) -> None:

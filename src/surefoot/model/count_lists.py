@@ -1,7 +1,9 @@
-"""Counts of transitions in lists of the next states that were seen: for worlds with many states.
+"""Counts of transitions in lists of the next states that were seen, whatever the number of states.
 
-The lists of all pairs lie in one arena. A list that is full moves to the end of the arena, where it
-has twice the room; `lists_have_room` says whether the arena has enough for another episode, and
+The lists of all pairs lie in one arena. A list that has no room left moves to the end of the arena,
+where it has twice the room; one whose doubling would pass half of all states becomes full: it holds
+every state, zeros too, and is addressed directly. So few or dense states are a table, and many
+never pay for one. `lists_have_room` says whether the arena has enough for another episode, and
 `with_room` makes a larger one. States ascend within a list, so sums over it run in the order of a
 dense row and have its bits.
 """
@@ -13,11 +15,11 @@ import numpy as np
 from surefoot.base.arrays import AnyArray, Ints
 from surefoot.model.successors import Successors, offsets
 
-USED, LONGEST, TOTAL = 0, 1, 2  # of CountLists.sizes
+USED, LONGEST = 0, 1  # of CountLists.sizes
 FIRST_ROOM = 2
-# H more transitions use at most H (4 longest + 6) of the arena: k of them in a list of size s use 4
-# (s + k) + 2, because its room doubles.
-EACH, FIRST = 4, 6
+# H more transitions use at most H (6 longest + 8) of the arena: k of them in a list of size s use 4
+# (s + k) + 2, because its room doubles, and S < 4 (s + k) more where it becomes full.
+EACH, FIRST = 6, 8
 
 
 class CountLists(NamedTuple):
@@ -31,7 +33,7 @@ class CountLists(NamedTuple):
     visits: AnyArray  # (rows, S*A): the sum of its counts
     state: Ints  # (arena,)
     n: AnyArray  # (arena,) how often; expected counts, in a forecast, are floats
-    # (3,): how much of the arena is used, the size of the longest list, and the sum of all counts
+    # (2,): how much of the arena is used, and the size of the longest list that can still move
     sizes: Ints
     S: int
 
@@ -45,39 +47,45 @@ class Entries(NamedTuple):
 
 
 def add_to_list(lists: CountLists, row: int, pair: int, s_next: int, more: int) -> bool:
-    """Add to the count of one transition; False, and nothing is changed, where the arena is
-    full.
+    """Add to the count of one transition; False, and nothing is changed, where the arena has no
+    room for a list that must move.
+
+    It is one function, because it is also compiled (kernels/lists.py), with all that it calls.
     """
     at, size = lists.at[row, pair], lists.size[row, pair]
-    j = size
-    while j > 0 and lists.state[at + j - 1] >= s_next:
+    j = s_next if size == lists.S else size
+    while size < lists.S and j > 0 and lists.state[at + j - 1] >= s_next:
         j -= 1
-    if j < size and lists.state[at + j] == s_next:
-        lists.n[at + j] += more
-        lists.visits[row, pair] += more
-        lists.sizes[TOTAL] += more
-        return True
-    if size == lists.room[row, pair]:
-        room = max(FIRST_ROOM, 2 * size)
-        new = lists.sizes[USED]
-        if new + room > lists.state.shape[0]:
-            return False
-        for i in range(size):
-            lists.state[new + i] = lists.state[at + i]
-            lists.n[new + i] = lists.n[at + i]
-        at = new
-        lists.at[row, pair] = at
-        lists.room[row, pair] = room
-        lists.sizes[USED] = new + room
-    for i in range(size, j, -1):
-        lists.state[at + i] = lists.state[at + i - 1]
-        lists.n[at + i] = lists.n[at + i - 1]
-    lists.state[at + j] = s_next
-    lists.n[at + j] = more
-    lists.size[row, pair] = size + 1
+    if j == size or lists.state[at + j] != s_next:
+        if size == lists.room[row, pair]:
+            room = max(FIRST_ROOM, 2 * size)
+            if 2 * room > lists.S:
+                room = lists.S
+            new = lists.sizes[USED]
+            if new + room > lists.state.shape[0]:
+                return False
+            if room == lists.S:  # full: each state stands at its own place
+                for s in range(room):
+                    lists.state[new + s], lists.n[new + s] = s, 0
+                for i in range(size):
+                    lists.n[new + lists.state[at + i]] = lists.n[at + i]
+                j, size = s_next, room
+            else:
+                for i in range(size):
+                    lists.state[new + i], lists.n[new + i] = lists.state[at + i], lists.n[at + i]
+            at = new
+            lists.at[row, pair] = at
+            lists.room[row, pair] = room
+            lists.sizes[USED] = new + room
+        if size < lists.S:
+            for i in range(size, j, -1):
+                lists.state[at + i], lists.n[at + i] = lists.state[at + i - 1], lists.n[at + i - 1]
+            lists.state[at + j], lists.n[at + j] = s_next, 0
+            size += 1
+            lists.sizes[LONGEST] = max(lists.sizes[LONGEST], size)
+        lists.size[row, pair] = size
+    lists.n[at + j] += more
     lists.visits[row, pair] += more
-    lists.sizes[TOTAL] += more
-    lists.sizes[LONGEST] = max(lists.sizes[LONGEST], size + 1)
     return True
 
 
@@ -96,11 +104,15 @@ def with_room(lists: CountLists, H: int) -> CountLists:
 
 
 def entries_of(lists: CountLists) -> Entries:
-    """The counts one by one."""
+    """The counts other than 0 one by one."""
     sizes = lists.size.reshape(-1)
     first = offsets(sizes)
     places = np.repeat(lists.at.reshape(-1) - first[:-1], sizes) + np.arange(first[-1])
-    return Entries(np.repeat(np.arange(sizes.size), sizes), lists.state[places], lists.n[places])
+    n = lists.n[places]
+    seen = np.flatnonzero(n)
+    return Entries(
+        np.repeat(np.arange(sizes.size), sizes)[seen], lists.state[places[seen]], n[seen]
+    )
 
 
 def lists_from(entries: Entries, shape: tuple[int, int], S: int, H: int = 0) -> CountLists:
@@ -108,15 +120,21 @@ def lists_from(entries: Entries, shape: tuple[int, int], S: int, H: int = 0) -> 
     for twice as many as there are.
     """
     place, state, n = entries
-    size = np.bincount(place, minlength=shape[0] * shape[1])
-    visits = np.zeros(shape[0] * shape[1], dtype=n.dtype)
+    seen = np.bincount(place, minlength=shape[0] * shape[1])
+    visits = np.zeros(len(seen), dtype=n.dtype)
     np.add.at(visits, place, n)
-    longest = int(size.max(initial=0))
-    length = max(1, 2 * len(state), len(state) + H * (EACH * longest + FIRST))
+    full = (seen > 0) & (2 * np.maximum(FIRST_ROOM, 2 * seen) > S)  # as by `move_list`
+    longest, size = int(seen[~full].max(initial=0)), np.where(full, S, seen)
+    first = offsets(size)
+    at, used = first[:-1], int(first[-1])
+    length = max(1, 2 * used, used + H * (EACH * longest + FIRST))
     arena, counts = np.zeros(length, dtype=np.int64), np.zeros(length, dtype=n.dtype)
-    arena[: len(state)], counts[: len(state)] = state, n
-    at, size = offsets(size)[:-1].reshape(shape), size.reshape(shape)
-    sizes = np.array([len(state), longest, int(n.sum())])
+    rank = np.arange(len(place)) - offsets(seen)[place]
+    to = at[place] + np.where(full[place], state, rank)
+    arena[(at[full, None] + np.arange(S)).reshape(-1)] = np.tile(np.arange(S), int(full.sum()))
+    arena[to], counts[to] = state, n
+    sizes = np.array([used, longest])
+    at, size = at.reshape(shape), size.reshape(shape)
     return CountLists(
         at.copy(), size.copy(), size.copy(), visits.reshape(shape), arena, counts, sizes, S
     )

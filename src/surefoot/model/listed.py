@@ -20,8 +20,9 @@ from surefoot.model.successors import (
     masked,
     offsets,
 )
-from surefoot.model.transitions import MOST_IN_A_TABLE
 from surefoot.model.units import Rescaled, Units, rescaled_rewards
+
+MOST_IN_A_TABLE = 64  # states
 
 
 class SizedLists(NamedTuple):

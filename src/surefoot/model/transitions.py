@@ -1,11 +1,6 @@
-"""How often each next state followed each pair: a table over all states, or, for many states, lists
-of those seen.
+"""How often each next state followed each pair, in lists of those that were seen."""
 
-Both kinds answer the same questions. `Counts` takes a table up to MOST_IN_A_TABLE states, and lists
-above.
-"""
-
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -13,7 +8,6 @@ from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.validation import require_size, where
 from surefoot.errors import InvalidCounts, InvalidModel
 from surefoot.model.count_lists import (
-    TOTAL,
     CountLists,
     Entries,
     add_to_list,
@@ -27,7 +21,6 @@ from surefoot.model.count_lists import (
 from surefoot.model.sparse import sparse_table
 from surefoot.model.successors import list_of
 
-MOST_IN_A_TABLE = 64  # states
 LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
 MOST_SHOWN = 2**27  # numbers of a table that is made of lists: a gigabyte
 
@@ -35,75 +28,10 @@ AHEAD = 32  # episodes for which there is room in a new arena
 Shape: TypeAlias = tuple[int, int, int]  # rows, S, A
 
 
-class Table:
-    """A table n_sas (rows, S, A, S)."""
-
-    __slots__ = ("n_sas",)
-
-    def __init__(self, n_sas: AnyArray) -> None:
-        """Take the table as it is. Expected counts, in a forecast, are floats."""
-        self.n_sas = n_sas
-
-    @property
-    def shape(self) -> Shape:
-        """Rows, states, actions."""
-        rows, S, A, _ = self.n_sas.shape
-        return rows, S, A
-
-    @property
-    def total(self) -> int:
-        """The number of transitions."""
-        return int(self.n_sas.sum())
-
-    @property
-    def seen(self) -> int:
-        """How many next states were seen, of all pairs."""
-        return int(np.count_nonzero(self.n_sas))
-
-    @property
-    def n_sa(self) -> Ints:
-        """The visits of each pair, (rows, S, A)."""
-        return np.asarray(self.n_sas.sum(axis=-1))
-
-    @property
-    def into(self) -> Ints:
-        """How often each state was the next one, (rows, S)."""
-        return np.asarray(self.n_sas.sum(axis=(1, 2)))
-
-    @property
-    def for_kernels(self) -> Ints:
-        """The counts as the kernels read and change them."""
-        rows, S, A = self.shape
-        return self.n_sas.reshape(rows, S * A, S)
-
-    @property
-    def entries(self) -> Entries:
-        """The counts above 0, one by one."""
-        rows, S, A = self.shape
-        place, state = np.nonzero(self.n_sas.reshape(rows * S * A, S))
-        return Entries(place, state, self.n_sas.reshape(rows * S * A, S)[place, state])
-
-    def add(self, row: Ints, states: Ints, actions: Ints, states_next: Ints) -> None:
-        """Count these transitions, in place."""
-        np.add.at(self.n_sas, (row, states, actions, states_next), 1)
-
-    def add_entries(self, more: Entries) -> None:
-        """Add these counts, in place."""
-        rows, S, A = self.shape
-        np.add.at(self.n_sas.reshape(rows * S * A, S), (more.place, more.state), more.n)
-
-    def copy(self) -> "Table":
-        """The same numbers."""
-        return Table(self.n_sas.copy())
-
-    def pooled(self) -> "Table":
-        """All steps but the last added up; a single row as it is."""
-        shared = self.n_sas if len(self.n_sas) == 1 else self.n_sas[:-1]
-        return Table(shared.sum(axis=0, keepdims=True))
-
-
-class Lists:
-    """Lists of the next states that were seen."""
+class Transitions:
+    """Counts of transitions, in lists that kernels read and change. Expected counts, in a
+    forecast, are floats.
+    """
 
     __slots__ = ("A", "lists")
 
@@ -112,16 +40,24 @@ class Lists:
         self.lists, self.A = lists, A
 
     @classmethod
-    def empty(cls, shape: Shape) -> "Lists":
+    def none_yet(cls, shape: Shape) -> Self:
         """Nothing was seen."""
         none = np.zeros(0, dtype=np.int64)
         return cls.of(Entries(none, none, none), shape)
 
     @classmethod
-    def of(cls, entries: Entries, shape: Shape) -> "Lists":
+    def of(cls, entries: Entries, shape: Shape) -> Self:
         """These counts, which are in order."""
         rows, S, A = shape
         return cls(lists_from(entries, (rows, S * A), S), A)
+
+    @classmethod
+    def of_table(cls, n_sas: AnyArray) -> Self:
+        """Those of a table n_sas (rows, S, A, S)."""
+        rows, S, A, _ = n_sas.shape
+        table = n_sas.reshape(rows * S * A, S)
+        place, state = np.nonzero(table)
+        return cls.of(Entries(place, state, table[place, state]), (rows, S, A))
 
     @property
     def shape(self) -> Shape:
@@ -131,12 +67,7 @@ class Lists:
     @property
     def total(self) -> int:
         """The number of transitions."""
-        return int(self.lists.sizes[TOTAL])
-
-    @property
-    def seen(self) -> int:
-        """How many next states were seen, of all pairs."""
-        return int(self.lists.size.sum())
+        return int(self.lists.visits.sum())
 
     @property
     def n_sa(self) -> Ints:
@@ -151,11 +82,6 @@ class Lists:
         came = np.zeros((rows, S), dtype=n.dtype)
         np.add.at(came, (place // (S * A), state), n)
         return came
-
-    @property
-    def for_kernels(self) -> CountLists:
-        """The counts as the kernels read and change them."""
-        return self.lists
 
     @property
     def entries(self) -> Entries:
@@ -178,12 +104,14 @@ class Lists:
         table.flags.writeable = False  # to change it would change nothing
         return table.reshape(rows, S, A, S)
 
-    def make_room(self, steps: int) -> None:
+    def make_room(self, steps: int) -> bool:
         """Take an arena with room for many more, in place, where there is no room for so many
-        transitions.
+        transitions. Return whether that was so.
         """
-        if not lists_have_room(self.lists, steps):
-            self.lists = with_room(self.lists, AHEAD * steps)
+        if lists_have_room(self.lists, steps):
+            return False
+        self.lists = with_room(self.lists, AHEAD * steps)
+        return True
 
     def add(self, row: Ints, states: Ints, actions: Ints, states_next: Ints) -> None:
         """Count these transitions, in place."""
@@ -195,25 +123,44 @@ class Lists:
 
     def add_entries(self, more: Entries) -> None:
         """Add these counts, in place."""
-        self.lists = Lists.of(added(joined(self.entries, more), self.lists.S), self.shape).lists
+        self.lists = self.of(added(joined(self.entries, more), self.lists.S), self.shape).lists
 
-    def copy(self) -> "Lists":
+    def copy(self) -> "Transitions":
         """The same numbers."""
-        return Lists.of(self.entries, self.shape)
+        mine = CountLists._make(
+            part.copy() if isinstance(part, np.ndarray) else part for part in self.lists
+        )
+        return Transitions(mine, self.A)
 
-    def pooled(self) -> "Lists":
+    def as_floats(self) -> "Transitions":
+        """The same numbers as floats: for expected counts."""
+        place, state, n = self.entries
+        return self.of(Entries(place, state, n.astype(np.float64)), self.shape)
+
+    def pooled(self) -> "Transitions":
         """All steps but the last added up; a single row as it is."""
         rows, S, A = self.shape
         place, state, n = self.entries
         shared = place < max(rows - 1, 1) * S * A
         entries = Entries(place[shared] % (S * A), state[shared], n[shared])
-        return Lists.of(added(entries, S), (1, S, A))
+        return self.of(added(entries, S), (1, S, A))
+
+    def beyond(self, other: "Transitions") -> Entries:
+        """What these hold beyond the other; negative where they hold less."""
+        place, state, n = other.entries
+        return added(joined(self.entries, Entries(place, state, -n)), self.lists.S)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Transitions):
+            return NotImplemented
+        return self.shape == other.shape and all(
+            np.array_equal(x, y) for x, y in zip(self.entries, other.entries, strict=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
 
 
-Transitions: TypeAlias = Table | Lists
-
-
-def read_lists(given: AnyArray, shape: AnyArray) -> Lists:
+def read_lists(given: AnyArray, shape: AnyArray) -> Transitions:
     """Build lists from what a file holds: (3, transitions) place, state, how often; and (rows,
     S, A).
     """
@@ -230,10 +177,6 @@ def read_lists(given: AnyArray, shape: AnyArray) -> Lists:
         )
     rows, S, A = (int(x) for x in shape)
     require_size("Counts in lists", (rows, S, A, 4), InvalidCounts)
-    if S <= MOST_IN_A_TABLE:
-        raise InvalidCounts(
-            f"Counts in lists are of {S} states, expected more than {MOST_IN_A_TABLE}."
-        )
     place, state, n = (np.asarray(x, dtype=np.int64) for x in given)
     inside = (
         (place >= 0)
@@ -248,10 +191,10 @@ def read_lists(given: AnyArray, shape: AnyArray) -> Lists:
             f"Counts in lists must be in order, each transition once, of {rows} x {S} x {A} pairs "
             f"and {S} states, with counts in 1..2^53."
         )
-    return Lists.of(Entries(place, state, n), (rows, S, A))
+    return Transitions.of(Entries(place, state, n), (rows, S, A))
 
 
-def transitions_in_matrices(given: Any, H: int | None) -> Lists:
+def transitions_in_matrices(given: Any, H: int | None) -> Transitions:
     """Return the counts in a sparse matrix (S*A, S), pooled, or in a list of one for each step."""
     by_step = isinstance(given, list | tuple)
     try:
@@ -267,49 +210,6 @@ def transitions_in_matrices(given: Any, H: int | None) -> Lists:
             [*([row] if by_step else []), *divmod(pair, table.A), table.lists.state[bad[0]]],
         )
         raise InvalidCounts(f"{at} is {n[bad[0]]:g}, expected a whole number from 0 to 2^53.")
-    return Lists.of(
+    return Transitions.of(
         Entries(place, table.lists.state, n.astype(np.int64)), (table.rows, table.S, table.A)
     )
-
-
-def as_floats(given: Transitions) -> Transitions:
-    """The same numbers as floats: for expected counts."""
-    if isinstance(given, Table):
-        return Table(given.n_sas.astype(np.float64))
-    place, state, n = given.entries
-    return Lists.of(Entries(place, state, n.astype(np.float64)), given.shape)
-
-
-def transitions_of(n_sas: Ints) -> Transitions:
-    """A table (rows, S, A, S) as it is, or as lists where it has many states."""
-    table = Table(n_sas)
-    return table if n_sas.shape[1] <= MOST_IN_A_TABLE else Lists.of(table.entries, table.shape)
-
-
-def by_size(given: Transitions) -> Transitions:
-    """The same counts in a table where they have few states: loops over few states count in
-    tables.
-    """
-    small = isinstance(given, Lists) and given.shape[1] <= MOST_IN_A_TABLE
-    return Table(given.n_sas.copy()) if small else given
-
-
-def none_yet(shape: Shape) -> Transitions:
-    """Nothing was seen."""
-    rows, S, A = shape
-    if S <= MOST_IN_A_TABLE:
-        return Table(np.zeros((rows, S, A, S), dtype=np.int64))
-    return Lists.empty(shape)
-
-
-def same_counts(one: Transitions, other: Transitions) -> bool:
-    """Do both hold the same?"""
-    return one.shape == other.shape and all(
-        np.array_equal(x, y) for x, y in zip(one.entries, other.entries, strict=True)
-    )
-
-
-def more_than(one: Transitions, other: Transitions) -> Entries:
-    """What one holds beyond the other; negative where it holds less."""
-    place, state, n = other.entries
-    return added(joined(one.entries, Entries(place, state, -n)), one.shape[1])

@@ -10,7 +10,6 @@ from surefoot.base.validation import REWARD_UNITS
 from surefoot.evidence.counts import Counts
 from surefoot.model.count_lists import Entries
 from surefoot.model.problem import Problem
-from surefoot.model.transitions import Table
 from surefoot.worlds.tabular_mdp import TabularMDP
 
 
@@ -37,30 +36,11 @@ def draw_block(
     for h in range(world.H):
         taken = rng.multinomial(here, _normalised(pi[h]))  # (S, A)
         counts.played[counts.row(h)] += taken
-        if world.sparse:
-            here, paid, between_sums, went_listed = _draw_listed(
-                world, problem, h, taken, counts.row(h), rng
-            )
-            if counts.counts_next(h):
-                gone.append(went_listed)
-            earned += int(paid.sum())
-            _add_sums(counts, h, paid, between_sums)
-            continue
-        went = rng.multinomial(taken, _normalised(world.P[h]))  # (S, A, S)
-        if not counts.counts_next(h):
-            pass
-        elif isinstance(counts.transitions, Table):
-            counts.n_sas[counts.row(h)] += went
-        else:
-            s, a, s_next = np.nonzero(went)
-            gone.append(
-                Entries((counts.row(h) * world.S + s) * world.A + a, s_next, went[s, a, s_next])
-            )
-        paid = _paid(world, problem, h, went, rng)
-        if counts.x_sa is not None:
-            _add_sums(counts, h, paid, _between(world, problem, h, went))
+        here, paid, between_sums, went = _draw_step(world, problem, h, taken, counts.row(h), rng)
+        if counts.counts_next(h):
+            gone.append(went)
+        _add_sums(counts, h, paid, between_sums)
         earned += int(paid.sum())
-        here = went.sum(axis=(0, 1))
     if gone:
         counts.transitions.add_entries(
             Entries(*(np.concatenate(parts) for parts in zip(*gone, strict=True)))
@@ -76,10 +56,10 @@ def _add_sums(counts: Counts, h: int, paid: Ints, between_sums: Ints) -> None:
         counts.z_sa[counts.row(h)] += between_sums
 
 
-def _draw_listed(
+def _draw_step(
     world: TabularMDP, problem: Problem, h: int, taken: Ints, row: int, rng: np.random.Generator
 ) -> tuple[Ints, Ints, Ints, Entries]:
-    """Draw where those who took each pair (S, A) went, over lists of successors.
+    """Draw where those who took each pair (S, A) went.
 
     Return how many are in each state, the sums of x and of x (1 - x) (S, A) of the rewards x, as
     the agent learns them, and the transitions, to be counted in this row.
@@ -110,58 +90,18 @@ def _draw_listed(
 
 def listed_multinomial(n: Ints, first: Ints, p: Floats, rng: np.random.Generator) -> Ints:
     """Return multinomial counts of n[i] trials over the probabilities of each list i, which begins
-    at first[i].
-
-    As numpy draws them: entry by entry, each binomial given what is left. Lists that nobody took
-    draw nothing.
+    at first[i]: of all lists of one size at once. Lists that nobody took draw nothing.
     """
     went = np.zeros(len(p), dtype=np.int64)
     sizes = np.diff(first, append=len(p))
-    left, rest = n.copy(), np.ones(len(n))
-    whole = np.add.reduceat(p, first)
-    active = np.flatnonzero(left > 0)
-    for j in range(int(sizes.max())):
-        last = active[sizes[active] == j + 1]
-        went[first[last] + j] = left[last]
-        active = active[(sizes[active] > j + 1) & (left[active] > 0)]
-        if not active.size:
-            break
-        place = first[active] + j
-        share = p[place] / whole[active]
-        drawn = rng.binomial(left[active], np.clip(share / rest[active], 0.0, 1.0))
-        went[place] = drawn
-        left[active] -= drawn
-        rest[active] = np.maximum(rest[active] - share, 0.0)
+    taken = n > 0
+    for size in np.unique(sizes[taken]).tolist():
+        lists = np.flatnonzero(taken & (sizes == size))
+        places = first[lists, None] + np.arange(size)
+        went[places] = rng.multinomial(n[lists], _normalised(p[places]))
     return went
 
 
 def _normalised(p: Floats) -> Floats:
     """Return rows that sum to 1 as closely as numpy's multinomial requires."""
     return np.asarray(p / p.sum(axis=-1, keepdims=True))
-
-
-def _paid(
-    world: TabularMDP, problem: Problem, h: int, went: Ints, rng: np.random.Generator
-) -> Ints:
-    """Return sums of rewards (S, A) as the agent learns them, in units of 2^-20, of these
-    transitions (S, A, S).
-    """
-    mean = world.problem.r_next_at(h)
-    if world.random_rewards:
-        true = rng.binomial(went, mean).sum(axis=-1) * REWARD_UNITS
-    else:
-        true = (went * np.floor(mean * REWARD_UNITS).astype(np.int64)).sum(axis=-1)
-    known = (went * np.floor(problem.r_next_at(h) * REWARD_UNITS).astype(np.int64)).sum(axis=-1)
-    return np.asarray(np.where(problem.unknown_at(h), true, known))
-
-
-def _between(world: TabularMDP, problem: Problem, h: int, went: Ints) -> Ints:
-    """Return sums of x (1 - x) (S, A) of the same rewards x, in units of 2^-20: 0 of random
-    ones, which are 0 or 1.
-    """
-    true, known = (
-        between(np.floor(r.r_next_at(h) * REWARD_UNITS).astype(np.int64))
-        for r in (world.problem, problem)
-    )
-    true = np.zeros_like(true) if world.random_rewards else true
-    return np.asarray((went * np.where(problem.unknown_at(h)[..., None], true, known)).sum(axis=-1))

@@ -21,7 +21,6 @@ from surefoot.model.policy import EpisodicMixture, check_policy, uniform
 from surefoot.model.problem import Problem
 from surefoot.model.sparse import SparseTable
 from surefoot.model.successors import list_of
-from surefoot.model.transitions import MOST_IN_A_TABLE
 from surefoot.rivals.registry import AGENTS
 from surefoot.run.forecast import world_like
 from surefoot.run.loops import play
@@ -316,15 +315,11 @@ def _of_proof(agent: CountingAgent, plan: Plan, world: TabularMDP, worth: float)
         yield f"says no policy is worth more than {plan.upper:g}: {best:g} is"
 
 
-def _some_dynamics(problem: Problem, rng: np.random.Generator) -> Floats | SparseTable:
+def _some_dynamics(problem: Problem, rng: np.random.Generator) -> SparseTable:
     """Return transition probabilities that the mask allows: of many states, a few successors
     where any may follow.
     """
     S, A = problem.S, problem.A
-    if S <= MOST_IN_A_TABLE:
-        weights = np.where(problem.support, rng.standard_gamma(1.0, size=(S, A, S)), 0.0)
-        weights = weights[0] if len(weights) == 1 else weights
-        return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
     rows = 1 if problem.as_mask is None else rows_of(problem.as_mask, S * A)
     lists = filled(problem.as_mask, rows * S * A, S, SUCCESSORS)
     drawn = rng.standard_gamma(1.0, size=len(lists.state))

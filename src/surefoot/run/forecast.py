@@ -15,7 +15,7 @@ from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import exit_taken
 from surefoot.agents.splice_agent import Decision
-from surefoot.base.arrays import AnyArray, Floats, Ints
+from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.nodes import OUTSIDE, PLACES
 from surefoot.base.validation import REWARD_UNITS, require_number
 from surefoot.bounds import KL
@@ -29,7 +29,7 @@ from surefoot.model.policy import EpisodicMixture
 from surefoot.model.problem import Problem
 from surefoot.model.sparse import SMALL, SparseTable
 from surefoot.model.successors import Successors, list_of, offsets
-from surefoot.model.transitions import MOST_IN_A_TABLE, Lists, Shape, as_floats, none_yet
+from surefoot.model.transitions import Shape, Transitions
 from surefoot.model.units import Rescaled
 from surefoot.run.loops import draw_baseline
 from surefoot.run.setup import check_same_problem
@@ -302,11 +302,7 @@ def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
     states alike.
     """
     S, A = problem.S, problem.A
-    P = (
-        _table_suggested(problem, counts)
-        if S <= MOST_IN_A_TABLE
-        else _lists_suggested(problem, counts)
-    )
+    P = _suggested(problem, counts)
     seen = np.full((1, S, A), 0.5)
     start = np.full(S, 1.0 / S)
     if counts is not None:
@@ -318,9 +314,7 @@ def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
     return world_like(problem, P, np.clip(seen, 0.0, 1.0), start)
 
 
-def world_like(
-    problem: Problem, P: Floats | SparseTable, unknown: Floats, start: Floats
-) -> TabularMDP:
+def world_like(problem: Problem, P: SparseTable, unknown: Floats, start: Floats) -> TabularMDP:
     """Return a world that this problem could be about, with these probabilities. What is given of
     rewards and of the start is taken where the problem does not know them.
     """
@@ -336,24 +330,14 @@ def world_like(
     )
 
 
-def _table_suggested(problem: Problem, counts: Counts | None) -> Floats:
-    """Return these transition probabilities of a few states, for all steps or for each."""
-    P = problem.support / problem.support.sum(axis=-1, keepdims=True)
-    if counts is not None:
-        n = counts.n_sa
-        P = np.where(n[..., None] > 0, counts.n_sas / np.maximum(n, 1)[..., None], P)
-    shape = (problem.H, problem.S, problem.A, problem.S)
-    return np.asarray(P[0] if problem.stationary and len(P) == 1 else np.broadcast_to(P, shape))
-
-
-def _lists_suggested(problem: Problem, counts: Counts | None) -> SparseTable:
-    """Return the same of many states, as lists. Where nothing was seen, and all next states are
-    possible, a few of them stand for all: as many as were seen of each pair that was visited, on
-    average; at most ALIKE, or as many as fit.
+def _suggested(problem: Problem, counts: Counts | None) -> SparseTable:
+    """Return these transition probabilities, for all steps or for each. Where nothing was seen, and
+    all next states are possible, a few of many stand for all: as many as were seen of each pair
+    that was visited, on average; at most ALIKE, or as many as fit.
     """
     S, A, most = problem.S, problem.A, ALIKE
     if counts is not None and counts.total and S > ALIKE:
-        most = min(ALIKE, math.ceil(counts.transitions.seen / np.count_nonzero(counts.n_sa)))
+        most = min(ALIKE, math.ceil(len(counts.entries.n) / np.count_nonzero(counts.n_sa)))
     rows = 1 if problem.stationary and (counts is None or counts.pooled) else problem.H
     lists = rows * S * A
     alike = filled(problem.as_mask, lists, S, max(1, min(most, SMALL // lists)))
@@ -376,8 +360,8 @@ class _Expected:
     def __init__(self, problem: Problem, pooled: bool, counts: Counts | None) -> None:
         rows, S, A = 1 if pooled else problem.H, problem.S, problem.A
         self.pooled, self.logged, self.returns_of = pooled, False, "this baseline"
-        before = none_yet((rows, S, A)) if counts is None else counts.transitions
-        self.transitions = as_floats(before)
+        before = Transitions.none_yet((rows, S, A)) if counts is None else counts.transitions
+        self.transitions = before.as_floats()
         self.played = np.zeros((rows, S, A)) if counts is None else counts.played.astype(np.float64)
         self.n_start = np.zeros(S) if counts is None else counts.n_start.astype(np.float64)
         self.baseline_returns = (
@@ -430,11 +414,7 @@ class _Expected:
         rows = self.shape[0]
         self.played += d.sum(axis=0, keepdims=True) if rows == 1 else d
         counted = d[:-1] if rows < len(d) else d  # `counts_next` of evidence/tables.py
-        if world.sparse or isinstance(self.transitions, Lists):
-            self.transitions.add_entries(_expected_entries(world, counted, rows))
-        else:
-            went = counted[..., None] * world.P[: len(counted)]
-            self.transitions.n_sas += went.sum(axis=0, keepdims=True) if rows == 1 else went
+        self.transitions.add_entries(_expected_entries(world, counted, rows))
         self.n_start += n * world.start
         if self.x_sa is not None and self.z_sa is not None:
             r = world.r_rescaled
@@ -453,20 +433,11 @@ def _expected_entries(world: TabularMDP, d: Floats, rows: int) -> Entries:
     if rows == 1 and world.problem.stationary:
         d = d.sum(axis=0, keepdims=True)
     for h, visits in enumerate(d.reshape(len(d), -1)):
-        pair, state, p = world.entries(h) if world.sparse else table_entries(world.P[h])
+        pair, state, p = world.entries(h)
         n = visits[pair] * p
         reached = n > 0.0
         parts.append(Entries((h % rows * pairs + pair)[reached], state[reached], n[reached]))
     return added(Entries(*(np.concatenate(part) for part in zip(*parts, strict=True))), world.S)
-
-
-def table_entries(P: Floats) -> tuple[Ints, Ints, Floats]:
-    """Return pair, next state and probability of every transition of a table (S, A, S) that is
-    possible.
-    """
-    rows = P.reshape(-1, P.shape[-1])
-    pair, state = np.nonzero(rows)
-    return pair, state, rows[pair, state]
 
 
 def _outlook(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | None) -> Outlook:

@@ -28,7 +28,6 @@ from surefoot.evidence.episode import Episode
 from surefoot.model.origin import Range, with_range
 from surefoot.model.policy import EpisodicMixture, check_policy, draw
 from surefoot.model.problem import Problem
-from surefoot.model.transitions import Lists
 from surefoot.run.blocks import draw_block
 from surefoot.run.run import check_step
 from surefoot.run.setup import Measured, RunSetup, Seed, new_tally
@@ -172,17 +171,6 @@ def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Gen
     return Episode.paying(world.problem.units, states, actions, rewards)
 
 
-def known_rewards_in(
-    world: TabularMDP, problem: Problem
-) -> "kernels.KnownRewards | kernels.ListedRewards":
-    """Return the rewards that an agent of this problem knows, as the kernels read them in this
-    world.
-    """
-    if world.sparse:
-        return world.rewards_for(problem)
-    return kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
-
-
 def plan_by_plan(context: RunContext) -> Iterator[int]:
     """Any agent: it plans in Python, and each plan is played in compiled code for as long as it is
     in force.
@@ -191,7 +179,7 @@ def plan_by_plan(context: RunContext) -> Iterator[int]:
     """
     setup, counts, world = context.setup, context.counts, context.world
     problem = setup.agent.problem
-    known_rewards = known_rewards_in(world, problem)
+    known_rewards = world.rewards_for(problem)
     true_world = world.for_kernels()
     episode, uniforms = kernels.empty_episode(problem.H), kernels.uniforms_from(context.rng)
     in_force: PlanInForce | None = None
@@ -234,8 +222,7 @@ def count_arrays(counts: Counts, within: tuple[int, int] | None) -> "kernels.Cou
         for sums in (counts.x_sa, counts.z_sa)
     )
     return kernels.CountArrays(
-        n_sas=counts.transitions.for_kernels,
-        n_sa=counts.n_sa.reshape(rows, S * A),
+        n_sas=counts.transitions.lists,
         played=counts.played.reshape(rows, S * A),
         x_sa=x_sa,
         z_sa=z_sa,
@@ -247,10 +234,8 @@ def count_arrays(counts: Counts, within: tuple[int, int] | None) -> "kernels.Cou
 
 def ready_to_count(arrays: "kernels.CountArrays", counts: Counts, H: int) -> "kernels.CountArrays":
     """Return the arrays of these counts with room for another episode of H steps."""
-    if isinstance(counts.transitions, Lists):
-        counts.transitions.make_room(H)
-        return arrays._replace(n_sas=counts.transitions.for_kernels)
-    return arrays
+    counts.transitions.make_room(H)
+    return arrays._replace(n_sas=counts.transitions.lists)
 
 
 def active_plan_from(plan: Plan, measured: Measured, problem: Problem) -> "kernels.ActivePlan":
@@ -279,9 +264,9 @@ def fused(context: RunContext) -> Iterator[int]:
     setup, counts, world, agent = context.setup, context.counts, context.world, context.setup.agent
     assert isinstance(agent, SpliceAgent)
     problem = agent.problem
-    known_rewards = known_rewards_in(world, problem)
+    known_rewards = world.rewards_for(problem)
     inputs = agent.plan_inputs(counts)
-    work = kernels.empty_workspace(problem.H, problem.S, problem.A, len(inputs.splices.h0))
+    work = kernels.empty_workspace(problem.H, problem.S, problem.A, len(inputs.h0))
     value_b = setup.measure(agent.pi_b).value if setup.baseline is None else setup.baseline
     loop_state = kernels.empty_loop_state(value_b)
     kernels.refresh_all(inputs.evidence)
@@ -289,11 +274,9 @@ def fused(context: RunContext) -> Iterator[int]:
     done, chunk = 0, 1  # one episode first, so that compiling does not count as its speed
     while done < setup.episodes:
         started = time.perf_counter()
-        if isinstance(counts.transitions, Lists):
-            counts.transitions.make_room(problem.H)
-            evidence: Any = inputs.evidence
-            held = evidence._replace(n_sas=counts.transitions.for_kernels)
-            inputs = inputs._replace(evidence=held)
+        if counts.transitions.make_room(problem.H):
+            inputs = inputs._replace(evidence=agent.evidence(counts).model)
+            kernels.refresh_all(inputs.evidence)
         played = kernels.run_episodes(
             true_world,
             known_rewards,
@@ -374,7 +357,7 @@ def draw_baseline(
     """
     problem = agent.problem
     true_world, arrays = world.for_kernels(), count_arrays(counts, agent.return_range)
-    known_rewards = known_rewards_in(world, problem)
+    known_rewards = world.rewards_for(problem)
     pi_b, uniforms = read_only(np.ascontiguousarray(agent.pi_b)), kernels.uniforms_from(rng)
     episode, done = kernels.empty_episode(problem.H), 0
     while done < n:
@@ -390,8 +373,7 @@ def loop_for(agent: CountingAgent, ledger: str | Path | None = None) -> Loop:
     """Return the fastest loop for this agent.
 
     The fused loop plans as SpliceAgent does: an agent with a plan or an explorer of its own is
-    asked for its plans, and so is one whose plans are written to a ledger, or whose candidates
-    share a slot.
+    asked for its plans, and so is one whose plans are written to a ledger.
     """
     if agent.draws_whole_blocks:
         return block_by_block
@@ -400,7 +382,6 @@ def loop_for(agent: CountingAgent, ledger: str | Path | None = None) -> Loop:
         and agent.plans_itself
         and agent.explorer is None
         and ledger is None
-        and agent.has_all_slots
     ):
         return fused
     return plan_by_plan

@@ -66,9 +66,7 @@ def draw_episodes(
 
 
 def _next(world: TabularMDP, h: int, s: Ints, a: Ints, rng: np.random.Generator) -> Ints:
-    """Draw the next state of each of these pairs. A sparse world draws the same, by its lists."""
-    if not world.sparse:
-        return _drawn(world.P[h][s, a], rng)
+    """Draw the next state of each of these pairs."""
     (first, state), pairs = world.successors, world.S * world.A
     lists = (h % rows_of(world.successors, pairs)) * pairs + s * world.A + a
     begin, size = first[lists], np.diff(first)[lists]

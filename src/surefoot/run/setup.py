@@ -64,8 +64,7 @@ class RunSetup:
         """A digest of the true dynamics: what simulated counts are evidence about."""
         if self.world is None:
             return None
-        rows = self.world.dynamics if self.world.sparse else [self.world.P_rows]
-        return f"dynamics {digest([one_row(array) for array in rows])}"
+        return f"dynamics {digest([one_row(array) for array in self.world.dynamics])}"
 
     @property
     def level(self) -> float:

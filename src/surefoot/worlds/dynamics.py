@@ -34,22 +34,23 @@ def sparse_dynamics(
         return P, H, stationary
     if H is None and not stationary:
         H = len(P)
-    elif H is None and _by_step(rewards, word):
-        H = len(_table(rewards))
+    elif H is None and rewards_by_step(rewards, word):
+        H = len(table_of(rewards))
     table, steps = sparse_table("P", P, H)
-    if _by_step(rewards, word):
-        require_steps(word, len(_table(rewards)), steps)
+    if rewards_by_step(rewards, word):
+        require_steps(word, len(table_of(rewards)), steps)
     require_rows_sum_to_one("P", table, MEANING, InvalidModel)
     return table, steps, stationary
 
 
-def _table(rewards: Any) -> Any:
+def table_of(rewards: Any) -> Any:
+    """Return the rewards as they were given, without what says that they are rescaled."""
     return rewards.table if isinstance(rewards, Rescaled) else rewards
 
 
-def _by_step(rewards: Any, word: str) -> bool:
+def rewards_by_step(rewards: Any, word: str) -> bool:
     """Are there rewards for each step?"""
-    table = _table(rewards)
+    table = table_of(rewards)
     return (
         isinstance(table, list | tuple) if as_lists(rewards) else np.ndim(table) == AXES[word] + 1
     )

@@ -55,10 +55,7 @@ def rescaled_policy_value(world: TabularMDP, policy: ArrayLike | EpisodicMixture
         return (1.0 - policy.rho) * V_first + policy.rho * V_second
     pi = check_policy(policy, world.problem)
     V = np.zeros((world.H + 1, world.S))
-    if world.sparse:
-        kernels.sparse_policy_value(*world.successors, world.p_list, world.r_rows, pi, V)
-    else:
-        kernels.policy_value(world.P_pairs, world.r_rows, pi, np.zeros(world.S * world.A), V)
+    kernels.policy_value(world.for_kernels(), pi, -1, np.zeros(world.S * world.A), V)
     return V
 
 

@@ -33,11 +33,11 @@ from surefoot.base.validation import (
     where,
 )
 from surefoot.errors import InvalidModel, InvalidPolicy
+from surefoot.model.listed import MOST_IN_A_TABLE
 from surefoot.model.names import Name
 from surefoot.model.policy import draw
 from surefoot.model.problem import Problem, require_problem
 from surefoot.model.sparse import require_room
-from surefoot.model.transitions import MOST_IN_A_TABLE
 from surefoot.model.units import Rescaled, Units
 from surefoot.worlds.env_names import named, names_of
 from surefoot.worlds.environments import Env, EnvOrId, can_be_flat, make, require_time

@@ -23,7 +23,7 @@ from surefoot.base.validation import (
     where,
 )
 from surefoot.errors import InvalidModel
-from surefoot.model.listed import as_lists, first_outside, read_only_lists, rows_of
+from surefoot.model.listed import first_outside, read_only_lists, rows_of
 from surefoot.model.names import NO_NAMES, Name, Names
 from surefoot.model.policy import check_policy, draw
 from surefoot.model.problem import Problem
@@ -32,13 +32,14 @@ from surefoot.model.sparse import SparseTable, require_small
 from surefoot.model.successors import Successors, listed
 from surefoot.model.units import Rescaled, Units, per_step_to_user, with_rescaled
 from surefoot.worlds.dynamics import (
-    AXES,
     MEANING,
     given_sparse,
     mean_rewards,
     paid_by_entry,
     require_steps,
+    rewards_by_step,
     sparse_dynamics,
+    table_of,
 )
 
 
@@ -62,8 +63,9 @@ class TabularMDP(FrozenRecord):
     less knowledge, and `with_support()` a world whose agents know which transitions are possible.
     """
 
-    # was P given as a sparse matrix? Then `P` is made on first use, and refused where it is large
-    sparse: bool
+    # the next states with P > 0, pair by pair: one set of lists for all steps, or one for each
+    successors: Successors
+    p_list: Floats  # the probabilities of `successors`
     r_rescaled: Floats  # (H, S, A): mean rewards, in 0..1
     r_rows: Floats  # (H or 1, S*A), rescaled
     start: Floats  # (S,)
@@ -98,13 +100,9 @@ class TabularMDP(FrozenRecord):
             )
         word, axes = ("r", 2) if r_next is None else ("r_next", 3)
         given = r if r_next is None else r_next
-        table: SparseTable | None = None
-        if not isinstance(P, np.ndarray) and given_sparse(P):
-            table, steps, stationary = sparse_dynamics(P, given, word, H)
-            S, A = table.S, table.A
-        else:
-            own, steps, stationary = _dense(P, given, word, H)
-            _, S, A, _ = own.shape
+        found = sparse_dynamics if not isinstance(P, np.ndarray) and given_sparse(P) else _of_array
+        table, steps, stationary = found(P, given, word, H)
+        S, A = table.S, table.A
         if isinstance(start, str):
             raise InvalidModel(
                 "The start of a true world is known. Use world.problem.forget(start=True) for "
@@ -127,19 +125,12 @@ class TabularMDP(FrozenRecord):
                 "for every pair, or a sparse matrix (S*A, S) whose row s*A + a is of state s and "
                 "action a."
             )
-        mean = problem.r_rows
-        if table is not None:
-            mean = mean_rewards(problem, table)
-        elif problem.r_next_rows is not None:
-            mean = (own.reshape(len(own), S * A, S) * problem.r_next_rows).sum(axis=-1)
-        if table is not None:
-            freeze(self, successors=read_only_lists(table.lists), p_list=table.value)
-        else:
-            freeze(self, P=np.broadcast_to(own, (steps, S, A, S)), P_rows=own)
+        mean = mean_rewards(problem, table)
         assert problem.start is not None
         freeze(
             self,
-            sparse=table is not None,
+            successors=read_only_lists(table.lists),
+            p_list=table.value,
             r_rescaled=np.broadcast_to(mean.reshape(-1, S, A), (steps, S, A)),
             r_rows=mean,
             start=problem.start,
@@ -185,23 +176,9 @@ class TabularMDP(FrozenRecord):
         return *divmod(pair, self.A), int(self.successors.state[i]), float(self.p_list[i])
 
     @cached_property
-    def successors(self) -> Successors:
-        """The next states with P > 0, pair by pair; one set of lists for all steps, or one for
-        each.
-        """
-        return Successors(
-            *map(read_only, listed(self.P_rows.reshape(-1, self.S * self.A, self.S) > 0.0))
-        )
-
-    @cached_property
-    def p_list(self) -> Floats:
-        """The probabilities of `successors`."""
-        return read_only(self.P_rows[self.P_rows > 0.0])
-
-    @cached_property
     def P_rows(self) -> Floats:
-        """The transition probabilities (H or 1, S, A, S). Those of a sparse world are refused
-        where they are many.
+        """The transition probabilities (H or 1, S, A, S), made on first use, and refused where
+        they are many.
         """
         table = self.table
         require_small(
@@ -219,7 +196,7 @@ class TabularMDP(FrozenRecord):
     @property
     def dynamics(self) -> list[AnyArray | None]:
         """The arrays of the transition probabilities as they are stored, which identify them."""
-        return [*self.successors, self.p_list] if self.sparse else [self.P_rows]
+        return [*self.successors, self.p_list]
 
     @property
     def table(self) -> SparseTable:
@@ -264,23 +241,15 @@ class TabularMDP(FrozenRecord):
 
     def can_follow(self, h: int, s: int, a: int, s_next: int) -> bool:
         """Is this next state possible?"""
-        return (
-            bool((self.next_states(h, s, a)[0] == s_next).any())
-            if self.sparse
-            else self.P[h, s, a, s_next] > 0.0
-        )
+        return bool((self.next_states(h, s, a)[0] == s_next).any())
 
     def draw_next(self, h: int, s: int, a: int, rng: np.random.Generator) -> int:
         """Draw the next state."""
-        if not self.sparse:
-            return draw(self.P[h, s, a], rng)
         states, p = self.next_states(h, s, a)
         return int(states[draw(p, rng)])
 
     def mean_next(self, h: int, V: Floats) -> Floats:
         """Return sum_s' P(s'|s, a) V(s') (S, A) at step h."""
-        if not self.sparse:
-            return np.asarray((self.P[h] * V).sum(axis=-1))
         place, state, p = self.entries(h)
         return np.asarray(
             np.bincount(place, p * V[state], self.S * self.A).reshape(self.S, self.A),
@@ -291,8 +260,6 @@ class TabularMDP(FrozenRecord):
         """Return how many are in each state (S,) after step h, of as many as d (S, A) in each
         pair.
         """
-        if not self.sparse:
-            return np.asarray(np.einsum("sa,sat->t", d, self.P[h]))
         place, state, p = self.entries(h)
         return np.asarray(np.bincount(state, d.reshape(-1)[place] * p, self.S), dtype=np.float64)
 
@@ -320,8 +287,7 @@ class TabularMDP(FrozenRecord):
         """Return the same world, whose agents know which transitions are possible: those with P
         > 0.
         """
-        mask = self.successors if self.sparse else self._short(self.P_rows > 0.0)
-        return _rebuilt(self._arguments() | {"support": mask}, self.problem.names)
+        return _rebuilt(self._arguments() | {"support": self.successors}, self.problem.names)
 
     def averaged(self) -> "TabularMDP":
         """Return the same world, whose agents know the mean reward of each pair instead of r_next.
@@ -348,16 +314,10 @@ class TabularMDP(FrozenRecord):
 
     @cached_property
     def P_pairs(self) -> Floats:
-        """P_rows with the pair (s, a) last, the layout of the kernels; made on first use."""
-        return read_only(kernels.pairs_last(self.P_rows))
-
-    @property
-    def paid_rows(self) -> Floats:
-        """r_next as the kernels read it, (H or 1, S*A, S); of size 0 where rewards do not depend
-        on the next state.
+        """The probabilities with the pair (s, a) last, as the kernels read them; of size 0 where
+        few of many states follow a pair.
         """
-        after = self.problem.r_next_rows
-        return read_only(np.zeros((0, 0, 0))) if after is None else after
+        return read_only(kernels.pairs_last(*self.successors, self.p_list, self.S, self.A))
 
     @cached_property
     def paid_list(self) -> Floats:
@@ -368,43 +328,29 @@ class TabularMDP(FrozenRecord):
         paid = paid_by_entry(self.problem, self.table)
         return read_only(np.zeros((0, 0)) if paid is None else paid)
 
-    def for_kernels(self) -> "kernels.TrueWorld | kernels.SparseWorld":
+    def for_kernels(self) -> "kernels.World":
         """Return the world as the kernels read it."""
-        several = not self.problem.one_start
-        if self.sparse:
-            first, state = self.successors
-            return kernels.SparseWorld(
-                first,
-                state,
-                self.p_list,
-                self.r_rows,
-                self.paid_list,
-                self.start,
-                several,
-                self.random_rewards,
-            )
-        return kernels.TrueWorld(
-            self.P_rows,
+        return kernels.World(
+            *self.successors,
+            self.p_list,
             self.P_pairs,
             self.r_rows,
-            self.paid_rows,
+            self.paid_list,
             self.start,
-            several,
+            not self.problem.one_start,
             self.random_rewards,
         )
 
-    def rewards_for(self, problem: Problem) -> "kernels.ListedRewards":
-        """Return the rewards that an agent of this problem knows, as the kernels read them in
-        this sparse world.
-        """
+    def rewards_for(self, problem: Problem) -> "kernels.KnownRewards":
+        """Return the rewards that an agent of this problem knows, as the kernels read them."""
         paid = paid_by_entry(problem, self.table)
         after = np.zeros((0, 0)) if paid is None else paid
-        return kernels.listed_rewards_from(problem.r_rows, after, problem.unknown_rows)
+        return kernels.known_rewards_from(problem.r_rows, after, problem.unknown_rows)
 
     def _arguments(self) -> dict[str, Any]:
         known = self.problem.arguments()
         return {
-            "P": self.table if self.sparse else self.P_rows[0] if self.stationary else self.P_rows,
+            "P": self.table,
             **{word: known[word] for word in ("r", "r_next", "H", "start", "support", "units")},
             "random_rewards": self.random_rewards,
             "name": self.name,
@@ -429,33 +375,28 @@ def _rebuilt(arguments: dict[str, Any], names: Names = NO_NAMES) -> TabularMDP:
     return made
 
 
-def _dense(P: Any, rewards: Any, word: str, H: int | None) -> tuple[Floats, int, bool]:
-    """Return P (rows, S, A, S) of a dense array, the number of steps, and whether they all share
-    the dynamics.
+def _of_array(P: Any, rewards: Any, word: str, H: int | None) -> tuple[SparseTable, int, bool]:
+    """Return the table of an array P, the number of steps, and whether they all share the
+    dynamics.
     """
     given_P = as_floats("P", P, InvalidModel)
-    table = rewards.table if isinstance(rewards, Rescaled) else rewards
-    if not isinstance(table, np.ndarray) and as_lists(table):
-        raise InvalidModel(
-            f"{word} is sparse, but P is a dense array. Give both as sparse matrices, or none."
-        )
-    found = as_floats(word, table, InvalidModel)
-    by_step = found.ndim == AXES[word] + 1
+    by_step = rewards_by_step(rewards, word)
     if H is None and given_P.ndim == 4:
         H = given_P.shape[0]
     if H is None and by_step:
-        H = found.shape[0]
+        H = len(table_of(rewards))
     transitions, steps = per_step("P", given_P, ("S", "A", "S"), H)
-    if by_step and len(found) != steps:
-        require_steps(word, len(found), steps)
-    _, S, _, S_next = transitions.shape
+    if by_step:
+        require_steps(word, len(table_of(rewards)), steps)
+    rows, S, A, S_next = transitions.shape
     if S_next != S:
         raise InvalidModel(
             f"P has shape {given_P.shape}: {S} states, but rows over {S_next} next states. They "
             "must agree."
         )
     require_distributions("P", given_P, MEANING, InvalidModel)
-    return transitions.copy(), steps, given_P.ndim == 3
+    lists = listed(transitions.reshape(rows, S * A, S) > 0.0)
+    return SparseTable(lists, transitions[transitions > 0.0], S, A), steps, given_P.ndim == 3
 
 
 def _checked_floor(floor: float, problem: Problem) -> float:

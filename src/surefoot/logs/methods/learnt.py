@@ -24,7 +24,7 @@ from surefoot.logs.methods.savings import Saving, savings
 from surefoot.model.count_lists import Entries
 from surefoot.model.listed import rows_of
 from surefoot.model.problem import Problem
-from surefoot.model.transitions import LARGEST_COUNT, none_yet
+from surefoot.model.transitions import LARGEST_COUNT, Transitions
 
 MOST = 2.0**30  # the search for the episodes needed stops at so many times the data
 CLOSE = 1.02  # the precision of that search, as a factor
@@ -297,9 +297,9 @@ def coin_lower(n: float, x: float, log_inverse: float) -> float:
     if n == 0:
         return 0.0
     heads = min(max(x, 0.0), n)
-    places, p_hat = np.arange(2), np.zeros(2)
+    p_hat = np.zeros(2)
     outcomes = np.array([n - heads, heads])
-    eps = kernels.mixture_radius(outcomes, places, 2, n, True, log_inverse, p_hat)
+    eps = kernels.mixture_radius(outcomes, 2, n, True, log_inverse, p_hat)
     return float(kernels.worst_mean(p_hat, np.array([0.0, 1.0]), 2, 1.0, eps, 0.0))
 
 
@@ -374,7 +374,7 @@ def times(counts: Counts, factor: float, unseen: int | None = None) -> Counts:
 
     place, state, n = counts.entries
     unseen_state = -1 if unseen is None else unseen
-    seen, n_start = none_yet(counts.shape), counts.n_start
+    seen, n_start = Transitions.none_yet(counts.shape), counts.n_start
     seen.add_entries(Entries(place, state, more(n, state == unseen_state)))
     n_sa = seen.n_sa
     played = np.maximum(more(counts.played), n_sa) if counts.shared else n_sa
@@ -393,7 +393,6 @@ def times(counts: Counts, factor: float, unseen: int | None = None) -> Counts:
         z_sa=z_sa,
         n_start=more(n_start, np.arange(len(n_start)) == unseen_state),
         logged=True,
-        copy=False,
     )
     more_often.origin, more_often.pooled = counts.origin, counts.pooled
     return more_often

@@ -150,7 +150,7 @@ def _evidence(
     )
     kernels.refresh_all(evidence)
     if _leaves_room(counts, problem):
-        assert isinstance(evidence, kernels.Balls | kernels.SparseBalls)
+        assert isinstance(evidence, kernels.Balls)
         evidence = set_undeclared(evidence, problem, evidence.log_union)
     return evidence, level
 

@@ -19,7 +19,6 @@ import numpy as np
 from surefoot.agents.plan import SOURCES
 from surefoot.base.arrays import Floats, Ints
 from surefoot.errors import InvalidSetting
-from surefoot.model.transitions import MOST_IN_A_TABLE
 from surefoot.show.figures import missing_letters_allowed, require_target
 from surefoot.studies.analysis.stats import binomial_bounds
 from surefoot.studies.analysis.trials import column, count, grouped
@@ -177,7 +176,7 @@ def plot_certificates(results: Results) -> "Figure | str":
         H = cell.trials[0].H
         lower, upper, candidates = traces(cell)
         x = cell.trials[0].trace_episode + cell.by_factors
-        drawn = by_h0(candidates, H, cell.trials[0].S)
+        drawn = by_h0(candidates, H)
         for h0, values in drawn.items():
             axes.plot(x, values, color=colour_of(h0, H), lw=0.9, zorder=3)
         axes.plot(x, upper, color=UPPER, lw=0.9, zorder=1)
@@ -226,15 +225,15 @@ def traces(cell: DrawnCell) -> tuple[Floats, Floats, Floats]:
     return means[:, 0], means[:, 1], means[:, 2:]
 
 
-def by_h0(candidates: Floats, H: int, S: int) -> dict[int, Floats]:
+def by_h0(candidates: Floats, H: int) -> dict[int, Floats]:
     """Return each candidate by its h0. A single one is what is played, and is drawn as that.
 
-    With many states these are the ends and the first splice: other splices need not be bounded
+    With many states, splices between the first and the baseline need not be bounded
     (docs/scaling.md), and then have the lowest possible value, which says nothing of them.
     """
     h0 = {H + 1: list(range(H + 1)), 2: [0, H]}.get(candidates.shape[1], [])
     known = dict(zip(h0, candidates.T, strict=False))
-    return known if S <= MOST_IN_A_TABLE else {h: known[h] for h in known if h in (0, 1, H)}
+    return {h: values for h, values in known.items() if h in (0, 1, H) or values.any()}
 
 
 @picture

@@ -24,7 +24,7 @@ from surefoot.logs.methods import METHODS
 from surefoot.logs.methods.learnt import Learnt
 from surefoot.model.count_lists import Entries
 from surefoot.model.policy import boltzmann
-from surefoot.model.transitions import none_yet
+from surefoot.model.transitions import Transitions
 from surefoot.run.by_name import build_agent, build_bounds
 from surefoot.run.run import Run
 from surefoot.run.sample_log import draw_episodes
@@ -284,7 +284,7 @@ def learn_from_log(
 
 def _counts_of(world: TabularMDP, states: Ints, actions: Ints, counted: Ints) -> Counts:
     """Return the counts of the log, of the steps that are counted."""
-    seen = none_yet((world.H, world.S, world.A))
+    seen = Transitions.none_yet((world.H, world.S, world.A))
     place = (np.arange(world.H) * world.S + states[:, :-1]) * world.A + actions
     seen.add_entries(Entries(place.reshape(-1), states[:, 1:].reshape(-1), counted.reshape(-1)))
     starts = np.bincount(states[:, 0], minlength=world.S)
