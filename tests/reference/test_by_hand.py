@@ -279,7 +279,7 @@ def test_pooled_counts_are_the_sum_over_the_steps_but_the_last(kind, table):
     """
     both = [TABLES[table][0]] * 2
     with localcontext(prec=50):
-        reading = Reading(both, R, decimal(DELTA * SHARE[kind]))
+        reading = Reading(both, R, decimal(DELTA * SHARE[kind]), shared=True)
         L, upper = reading.candidates(PI, SPLICES[kind])
     problem = sf.Problem(floats(R), s1=0, stationary=True)
     agent = kind.paper(problem, floats(PI), 0.0, delta=float(DELTA), pooled=True)

@@ -304,3 +304,42 @@ def test_a_log_that_was_cut_is_refused_though_its_totals_add_up(tmp_path, monkey
     monkeypatch.setattr(counting.Files, "faults_of_cuts", lambda self, glance: "")
     log = sf.count_log(path, **declared)
     assert sf.robust_vi(log.counts, log.problem(start="s"), delta=0.05).lower > 1.4
+
+
+def last_step_alone():
+    """State 0 leads to state 1, where the second action pays more: a pair of state 1 is played at
+    the last step alone, so no next state of it is ever counted where steps share a row.
+    """
+    P = np.zeros((2, 2, 2))
+    P[:, :, 1] = 1.0
+    return sf.TabularMDP(P, np.array([[0.0, 0.0], [0.1, 0.9]]), H=2)
+
+
+OPTIMISTS = {
+    "paper": sf.BPIUCBVI.paper,
+    "Menard": sf.BPIUCBVIMenard,
+    "UCBVI": lambda problem, **pooled: sf.UCBVI(problem, episodes=10, **pooled),
+}
+
+
+@pytest.mark.parametrize("agent", OPTIMISTS.values(), ids=OPTIMISTS)
+def test_what_is_played_at_the_last_step_alone_is_no_riddle_for_ever(agent):
+    """Control: in rows of their own, the pairs of the last step are bounded by their visits, and
+    until both were made the first of them is as good as any.
+    """
+    problem = last_step_alone().problem
+    for pooled, best in ((True, 1), (False, 0)):
+        counts = sf.Counts.zeros(problem, pooled)
+        counts.add(sf.Episode([0, 1, 1], [0, 0]))
+        plan = agent(problem, pooled=pooled).plan(counts)
+        assert plan.policy[1, 1].argmax() == best
+
+
+def test_costs_of_the_last_step_are_known_where_steps_share_a_row():
+    """The box of a rival has no width there, and the width that its visits give elsewhere."""
+    problem = last_step_alone().problem
+    for pooled in (True, False):
+        counts = sf.Counts.zeros(problem, pooled)
+        counts.add(sf.Episode([0, 1, 1], [0, 0]))
+        b = sf.BernsteinBox().b(sf.Model(problem, counts, 0.1), 10)
+        assert (b[0] == 1.0).all() and (b[1] == (0.0 if pooled else 1.0)).all()

@@ -64,6 +64,7 @@ def as_printed(problem, counts, delta_prime, pi, scale=1.0):
     """
     H, S, A = problem.H, problem.S, problem.A
     n_sas = np.broadcast_to(counts.n_sas, (H, S, A, S))
+    assert not counts.shared
     V = np.zeros(S)
     for h in reversed(range(H)):
         n = n_sas[h].sum(axis=-1)

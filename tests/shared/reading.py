@@ -23,6 +23,7 @@ class Reading:
     states_in_beta_star: bool = False
     seen_from: int = 1
     lower_reads: str = "Q_low"
+    shared: bool = False  # do steps share a row? Then Q of the last step is r
 
     def __post_init__(self):
         self.H, self.S, self.A = len(self.r), len(self.r[0]), len(self.r[0][0])
@@ -38,6 +39,8 @@ class Reading:
         """Q_up and Q_low of one pair."""
         next_counts = self.n_sas[h][s][a]
         n, H, r = sum(next_counts), self.H, decimal(self.r[h][s][a])
+        if self.shared and h + 1 == H:
+            return r, r
         if n < self.seen_from:
             return Decimal(H), Decimal(0)
         p_hat = [Decimal(x) / n for x in next_counts]

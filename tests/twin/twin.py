@@ -465,9 +465,12 @@ class Literal:
     def Q(self, h: int, s: int, a: int, V_up: Values, V_low: Values) -> tuple[Between, Between]:
         """Q_up  = min(H, r + 3 sqrt(Var V_up beta*/n) + 14 H^2 beta/n + (1/H) p_hat(V_up - V_low) +
         p_hat V_up) Q_low = max(0, r - 3 sqrt(Var V_up beta*/n) - 22 H^2 beta/n - (2/H) p_hat(V_up -
-        V_low) + p_hat V_low)
+        V_low) + p_hat V_low). At the last step of shared rows both are r.
         """
         task, H = self.task, self.task.H
+        if task.pooled and h + 1 == H and H > 1:
+            r = Fraction(float(task.r[h, s, a]))
+            return Between(r, r), Between(r, r)
         counts = [int(x) for x in task.n_sas[task.row(h), s, a]]
         n = sum(counts)
         if n == 0:

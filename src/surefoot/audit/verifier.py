@@ -1274,10 +1274,14 @@ class PaperValues(KLValues):
         """Return what Q_h(s,a) depends on besides V: p_hat, 9 beta* / n, and all that is added
         without V (Eq. q).
 
-        beta* = log(SAH/delta') + log(8e(n+1)), and beta: NOTATION.md.
+        beta* = log(SAH/delta') + log(8e(n+1)), and beta: NOTATION.md. In rows that steps share, Q_H
+        is r: their counts hold no next state of the last step, and none is needed.
         """
         head, n_j = self.head, self.evidence.visits[h % self.head.rows, pair]
         n, r = max(sum(n_j.values()), 1), exact(head.reward(h, pair, 0))
+        if head.rows < head.H and h + 1 == head.H:
+            self.of_pair[h, pair] = [], ZERO, r, r
+            return self.of_pair[h, pair]
         log_n = log(Decimal(8 * (sum(n_j.values()) + 1))) + 1
         bonus = head.H * head.H * (head.log_share + head.S * log_n) / n  # H^2 beta / n
         p_hat = [(j, Decimal(m) / n) for j, m in n_j.items()]

@@ -76,9 +76,11 @@ def q_bernstein(
     """Write Q_up into scratch[0] and Q_low into scratch[1] for the pairs lo <= i < hi of one step
     (Eq. ucbQ, lcbQ).
 
-    An empty V_up stands for V_{H+1} = 0: nothing to sum. Whatever is wanted, both are computed,
-    because the lower bound depends on V_up; and of all pairs, because to look which ones `pi` plays
-    would take longer.
+    An empty V_up stands for V_{H+1} = 0: nothing to sum. In rows that steps share, whose counts
+    hold no next state of the last step, Q_H = r then needs none: a pair that is seen at the last
+    step alone would otherwise stay as good as unseen for ever. Whatever is wanted, both are
+    computed, because the lower bound depends on V_up; and of all pairs, because to look which ones
+    `pi` plays would take longer.
     """
     m = hi - lo
     Q_up, Q_low = scratch[0], scratch[1]
@@ -87,9 +89,10 @@ def q_bernstein(
     b = estimate.beta_n[row, lo:hi]
     b_star = estimate.beta_star_n[row, lo:hi]
     if V_up.shape[0] == 0:
+        shared = estimate.n_sa.shape[0] < H
         for i in range(m):
-            upper = reward[i] + 14.0 * H * H * b[i]
-            lower = reward[i] - 22.0 * H * H * b[i]
+            upper = reward[i] + (0.0 if shared else 14.0 * H * H * b[i])
+            lower = reward[i] - (0.0 if shared else 22.0 * H * H * b[i])
             Q_up[i] = upper if upper < H else float(H)
             Q_low[i] = lower if lower > 0.0 else 0.0
         return
