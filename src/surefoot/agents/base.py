@@ -280,7 +280,6 @@ class CountingAgent(FrozenRecord, ABC):
             [
                 self.pi_b,
                 known.r_rows,
-                known.r_next_rows,
                 known.paid_lists,
                 known.unknown_rows,
                 known.start,

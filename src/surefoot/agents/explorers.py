@@ -67,7 +67,7 @@ class Thompson:
         each row of counts.
         """
         S, A = self.problem.S, self.problem.A
-        return int(allowed(self.problem.as_mask, rows * S * A, S).sum())
+        return int(allowed(self.problem.mask_lists, rows * S * A, S).sum())
 
     def __call__(self, counts: Counts, rng: np.random.Generator) -> Floats:
         """Return the best policy of one sampled world."""
@@ -88,7 +88,7 @@ class Thompson:
         p, (rows, S, A) = self.problem, counts.shape
         self._require_few(rows)
         place, state, n = counts.entries
-        possible = filled(p.as_mask, rows * S * A, S, S)
+        possible = filled(p.mask_lists, rows * S * A, S, S)
         lists, visits = list_of(possible), np.zeros(len(possible.state))
         at, listed = looked_up(lists * S + possible.state, place * S + state)
         visits[at[listed]] = n[listed]

@@ -65,10 +65,6 @@ def _least(problem: Problem, h: int, sign: float, unseen: float, V: Floats) -> F
     step h.
     """
     S, A = problem.S, problem.A
-    if problem.support_rows is not None or problem.r_next_rows is not None:
-        r = np.floor(problem.r_next_at(h) * REWARD_UNITS)
-        paid = np.where(problem.unknown_at(h)[..., None], unseen, sign * r)
-        return np.asarray(np.where(problem.support_at(h), paid + V, np.inf).min(axis=-1))
     least = least_over_lists(
         problem.mask_lists, problem.paid_lists, h, sign * REWARD_UNITS, V, S * A
     ).reshape(S, A)
@@ -86,12 +82,9 @@ def returns_range(problem: Problem, pi: Floats) -> ReturnsRange:
     """
     H, S = problem.H, problem.S
     rounding = H / REWARD_UNITS
-    known = problem.r_rows if problem.r_next_rows is None else problem.r_next_rows
-    known = (
-        known
-        if problem.paid_lists is None
-        else np.append(problem.paid_lists.paid, problem.paid_lists.elsewhere)
-    )
+    known = problem.r_rows
+    if problem.paid_lists is not None:
+        known = np.append(problem.paid_lists.paid, problem.paid_lists.elsewhere)
     if (
         np.array_equal(np.floor(known * REWARD_UNITS), known * REWARD_UNITS)
         and problem.unknown_rows is None

@@ -264,7 +264,7 @@ def require_floor_agent(agent: object) -> SpliceAgent:
     if problem.pays_by_next and format_of(problem) == OF_LISTS:
         rewards = int(
             allowed(
-                problem.as_mask, rows_of_ledger(problem) * problem.S * problem.A, problem.S
+                problem.mask_lists, rows_of_ledger(problem) * problem.S * problem.A, problem.S
             ).sum()
         )
         if NUMBER * rewards > verifier.LONGEST:

@@ -122,7 +122,7 @@ def format_of(problem: Problem) -> int:
 
 def rows_of_ledger(problem: Problem) -> int:
     """Return how many steps have a mask or rewards by next state of their own: H, or 1."""
-    lists = (problem.as_mask, problem.as_paid)
+    lists = (problem.mask_lists, problem.paid_lists)
     return max(1 if one is None else rows_of(one, problem.S * problem.A) for one in lists)
 
 
@@ -134,10 +134,10 @@ def _by_next(problem: Problem, form: int) -> list[list[list[str]]] | None:
         return None
     S, A, pairs = problem.S, problem.A, problem.S * problem.A
     if form < OF_LISTS:
-        rows = 1 if problem.as_paid is None else rows_of(problem.as_paid, pairs)
+        rows = 1 if problem.paid_lists is None else rows_of(problem.paid_lists, pairs)
         require_small("r_next", (rows, pairs, S), "problem.paid_lists (a ledger holds them all)")
         return list(hexes(np.array([problem.r_next_at(h).reshape(pairs, S) for h in range(rows)])))
-    lists = filled(problem.as_mask, rows_of_ledger(problem) * pairs, S, come_back_to(problem))
+    lists = filled(problem.mask_lists, rows_of_ledger(problem) * pairs, S, come_back_to(problem))
     h, pair = np.divmod(list_of(lists), pairs)
     paid = hexes(problem.reward_of(h, pair // A, pair % A, lists.state))
     ends = lists.first.tolist()
@@ -156,11 +156,9 @@ def _possible(problem: Problem, form: int) -> list[list[Any]] | None:
     """Return the possible next states of each pair, row by row: a list, or a number n, which stands
     for the first n states where nobody knows which are possible. None: all are, in every row.
     """
-    lists, support, pairs = problem.mask_lists, problem.support_rows, problem.S * problem.A
+    lists, pairs = problem.mask_lists, problem.S * problem.A
     most = come_back_to(problem)
     if lists is None:
-        if support is not None:
-            return [[np.flatnonzero(pair).tolist() for pair in row] for row in support]
         return None if most == problem.S else [[most] * pairs]
     if form < OF_LISTS:
         free = int((np.diff(lists.first) == 0).sum())

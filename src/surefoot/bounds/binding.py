@@ -113,9 +113,9 @@ def largest(problem: Problem, costs: Floats, n_sa: Ints, pooled: bool = False) -
 
 def possible_mean(problem: Problem, h: int, V: Floats) -> Floats | float:
     """Return the mean of V after each pair (S, A), if all possible next states are alike."""
-    if problem.as_mask is None:
+    if problem.mask_lists is None:
         return float(V.mean())
-    return mean_over_lists(problem.as_mask, h, V, problem.S * problem.A).reshape(
+    return mean_over_lists(problem.mask_lists, h, V, problem.S * problem.A).reshape(
         problem.S, problem.A
     )
 
@@ -124,6 +124,6 @@ def possible_next(problem: Problem, h: int, taken: Floats) -> Floats:
     """Return how likely each state comes next, if pairs are taken like this, and all possible
     next states are alike.
     """
-    if problem.as_mask is None:
+    if problem.mask_lists is None:
         return np.full(problem.S, taken.sum() / problem.S)
-    return spread_over_lists(problem.as_mask, h, taken.reshape(-1), problem.S)
+    return spread_over_lists(problem.mask_lists, h, taken.reshape(-1), problem.S)

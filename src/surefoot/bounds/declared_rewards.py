@@ -78,7 +78,7 @@ def _known(problem: Problem) -> Floats:
     """Return all rewards that the table can pay, rescaled."""
     if problem.paid_lists is not None:
         return np.append(problem.paid_lists.paid, problem.paid_lists.elsewhere)
-    return problem.r_rows if problem.r_next_rows is None else problem.r_next_rows
+    return problem.r_rows
 
 
 @dataclass(frozen=True)

@@ -76,9 +76,6 @@ class KL:
         """
         steps = 1 if pooled else problem.H
         pairs = steps * problem.S * problem.A
-        if problem.support_rows is not None:
-            moving = problem.support_rows.sum(axis=-1) > 1
-            pairs = int(moving.sum()) * (steps if len(moving) == 1 else 1)
         if problem.mask_lists is not None:
             sizes = np.diff(problem.mask_lists.first)
             pairs = int((sizes != 1).sum()) * (steps if len(sizes) == problem.S * problem.A else 1)
@@ -141,7 +138,7 @@ class KL:
             counts.played,
             problem.H,
             rewards,
-            problem.as_mask,
-            problem.as_paid,
+            problem.mask_lists,
+            problem.paid_lists,
             level,
         )

@@ -42,7 +42,7 @@ def _require_possible(counts: Counts, problem: Problem) -> None:
     """Refuse counts with a transition that the user asserted to be impossible: the premise is
     false.
     """
-    if problem.support_rows is None and problem.mask_lists is None:
+    if problem.mask_lists is None:
         return
     bad = _outside(counts, problem)
     if bad is not None:
@@ -64,18 +64,12 @@ def _outside(counts: Counts, problem: Problem) -> AnyArray | None:
     """
     rows, S, A = counts.shape
     place, s_next, _ = counts.entries
-    if problem.support_rows is not None:
-        mask = problem.support_rows
-        bad = np.flatnonzero(~mask[(place // (S * A)) % len(mask), place % (S * A), s_next])
-        first = int(bad[0]) if bad.size else None
-    else:
-        assert problem.mask_lists is not None
-        found = first_outside(
-            as_successors(counts.entries, rows * S * A), problem.mask_lists, S, S * A
-        )
-        first = None if found is None else found[1]
-    if first is None:
+    assert problem.mask_lists is not None
+    seen = as_successors(counts.entries, rows * S * A)
+    found = first_outside(seen, problem.mask_lists, S, S * A)
+    if found is None:
         return None
+    first = found[1]
     return np.array(
         [place[first] // (S * A), place[first] % (S * A) // A, place[first] % A, s_next[first]]
     )

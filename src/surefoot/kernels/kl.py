@@ -504,7 +504,9 @@ def worst_of_pair(
         if n == 0:
             return float(low)
         for j in range(size):
-            W[j] = value_after(paid, h, pair, balls.n_sa.shape[1], lists.state[at + j], V, sign)
+            W[j] = value_after(
+                paid, h, pair, balls.n_sa.shape[1], lists.S, lists.state[at + j], V, sign
+            )
             p_hat[j] = lists.n[at + j] / n
         return worst_mean_at_once(p_hat, W, size, sign, eps, balls.margin, low, high)
     i = mask_list(balls, row, pair)
@@ -513,7 +515,7 @@ def worst_of_pair(
     seen = 0
     for j in range(m):
         s_next = balls.mask.state[first + j]
-        W[j] = value_after(paid, h, pair, balls.n_sa.shape[1], s_next, V, sign)
+        W[j] = value_after(paid, h, pair, balls.n_sa.shape[1], lists.S, s_next, V, sign)
         low, high = min(low, sign * W[j]), max(high, sign * W[j])
         p_hat[j] = 0.0
         place = s_next if size == lists.S else seen
@@ -525,7 +527,7 @@ def worst_of_pair(
 
 @compiled
 def value_after(
-    paid: PaidLists, h: int, pair: int, pairs: int, s_next: int, V: Floats, sign: float
+    paid: PaidLists, h: int, pair: int, pairs: int, S: int, s_next: int, V: Floats, sign: float
 ) -> float:
     """r(s,a,s') + V(s'), rounded to safety; V(s') where rewards do not depend on the next state."""
     v = V[s_next] if V.shape[0] > 0 else 0.0
@@ -533,6 +535,8 @@ def value_after(
         return float(v)
     i = (h * pairs + pair) % (paid.first.shape[0] - 1)
     left, right = paid.first[i], paid.first[i + 1]
+    if right - left == S:  # every state is listed
+        left = right = left + s_next
     while left < right:
         middle = (left + right) // 2
         if paid.state[middle] < s_next:

@@ -328,7 +328,7 @@ def premises(log: LogCounts, learnt: Learnt) -> Iterator[str]:
         )
     else:
         yield ("first states are drawn with the probabilities you gave (declared by you)")
-    if not anything_follows(problem.as_mask, problem.S, problem.A, len(log.codebook.states)):
+    if not anything_follows(problem.mask_lists, problem.S, problem.A, len(log.codebook.states)):
         yield ("only the transitions of the mask are possible (declared by you)")
     if problem.stationary:
         yield (

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import Bools, Floats, Indices, Ints
-from surefoot.base.validation import read_only, require_rewards
+from surefoot.base.validation import mask_of, read_only, require_rewards, where
 from surefoot.errors import InvalidModel
 from surefoot.model.sparse import SparseTable, is_sparse, require_room, require_small, sparse_table
 from surefoot.model.successors import (
@@ -16,13 +16,12 @@ from surefoot.model.successors import (
     Successors,
     keys_of,
     list_of,
+    listed,
     looked_up,
     masked,
     offsets,
 )
 from surefoot.model.units import Rescaled, Units, rescaled_rewards
-
-MOST_IN_A_TABLE = 64  # states
 
 
 class SizedLists(NamedTuple):
@@ -46,45 +45,39 @@ def rows_of(lists: Successors | PaidLists, pairs: int) -> int:
     return (len(lists.first) - 1) // pairs
 
 
-def mask_lists_of(given: Any, S: int, A: int, H: int) -> Successors:
-    """Return the lists of possible next states of a sparse mask: those with an entry other than 0.
-
-    In lists that are given as `Successors`, an empty one says nothing of its pair: every next state
-    is possible.
+def mask_lists_of(given: Any, S: int, A: int, H: int) -> Successors | None:
+    """Return the lists of possible next states of a mask: an array, a sparse one (entries other
+    than 0), or lists. An empty list says nothing of its pair: every next state is possible.
     """
+    if given is None:
+        return None
     if isinstance(given, Successors):
-        return _checked("support", given, S, A, H)
+        lists = _checked("support", given, S, A, H)
+        return Successors(*map(read_only, lists))
+    if not is_sparse(given):
+        mask = mask_of("support", given, (S, A, S), H)
+        if mask is None:
+            return None
+        none = np.argwhere(~mask.any(axis=-1))
+        if none.size:
+            raise InvalidModel(
+                f"{where('support', none[0][-2:])} allows no next state, expected at least one."
+            )
+        limited = mask & ~mask.all(axis=-1, keepdims=True)
+        return Successors(*map(read_only, listed(limited.reshape(len(mask), S * A, S))))
     table, _ = sparse_table("support", given, H)
     if (table.S, table.A) != (S, A):
         raise InvalidModel(
             f"support has shape {(table.S * table.A, table.S)}, expected (S*A, S) = {(S * A, S)}, "
             "one matrix for all steps or one for each."
         )
-    none = np.flatnonzero(np.diff(table.lists.first) == 0)
-    if none.size:
-        s, a = divmod(int(none[0]) % (S * A), A)
+    empty = np.flatnonzero(np.diff(table.lists.first) == 0)
+    if empty.size:
+        s, a = divmod(int(empty[0]) % (S * A), A)
         raise InvalidModel(
             f"support of state {s}, action {a} allows no next state, expected at least one."
         )
-    return table.lists
-
-
-def mask_of_lists(
-    given: Any, sized: SizedLists | None, units: Units, sizes: tuple[int, int, int], at_least: bool
-) -> tuple[Any, Successors | None]:
-    """Return a mask as an array, if it is given so or has few states, and as lists, if it has many;
-    sizes: S, A, H.
-
-    `at_least`: are the rewards lower bounds of what is paid? Then those that are not stored may be
-    the lowest.
-    """
-    S, A, H = sizes
-    lists = mask_lists_of(given, S, A, H) if as_lists(given) else None
-    if sized is not None and not at_least:
-        require_all_paid(sized, lists, units)
-    if lists is None or S <= MOST_IN_A_TABLE:
-        return (given, None) if lists is None else (_mask_array(lists, S, A), None)
-    return None, read_only_lists(lists)
+    return Successors(*map(read_only, table.lists))
 
 
 def _checked(name: str, lists: Successors, S: int, A: int, H: int) -> Successors:
@@ -138,18 +131,6 @@ def paid_lists_of(given: Any, units: Units, H: int | None) -> tuple[SizedLists, 
     return SizedLists(
         read_only_lists(PaidLists(*found.lists, values, elsewhere)), found.S, found.A
     ), steps
-
-
-def tables_of(sized: SizedLists) -> tuple[Rescaled | None, Rescaled | None]:
-    """Return r and r_next as a problem with such rewards by next state reads them: few states have
-    an array of them, and with many states r is 0.
-    """
-    paid, S, A = sized
-    if S > MOST_IN_A_TABLE:
-        return Rescaled(np.zeros((S, A))), None
-    steps = range(rows_of(paid, S * A))
-    table = np.array([dense_rewards(paid, h, S, A) for h in steps])
-    return None, Rescaled(table[0] if len(steps) == 1 else table)
 
 
 def _require_in_range(found: SparseTable, units: Units) -> None:
@@ -325,10 +306,6 @@ def dense_mask(lists: Successors, S: int, A: int) -> Bools:
     """Return the mask (S, A, S) of lists, or (H, S, A, S), if it is small."""
     shape = (rows_of(lists, S * A), S * A, S)
     require_small("The mask", shape, "problem.mask_lists")
-    return _mask_array(lists, S, A)
-
-
-def _mask_array(lists: Successors, S: int, A: int) -> Bools:
     mask = masked(lists, (rows_of(lists, S * A), S * A, S)).reshape(-1, S, A, S)
     return np.asarray(mask[0] if len(mask) == 1 else mask)
 
@@ -341,8 +318,20 @@ def dense_rewards(paid: PaidLists, h: int, S: int, A: int) -> Floats:
     return np.asarray(table[h % len(table)].reshape(S, A, S))
 
 
-def reward_at(paid: PaidLists, i: Indices, s_next: Indices) -> Floats:
+def same_at_every_step(paid: PaidLists, pairs: int) -> bool:
+    """Are the lists the same at every step?"""
+    rows = rows_of(paid, pairs)
+    sizes = np.diff(paid.first).reshape(rows, pairs)
+    if (sizes != sizes[0]).any():
+        return False
+    states, numbers = paid.state.reshape(rows, -1), paid.paid.reshape(rows, -1)
+    return bool((states == states[0]).all() and (numbers == numbers[0]).all())
+
+
+def reward_at(paid: PaidLists, i: Indices, s_next: Indices, S: int) -> Floats:
     """Return what list i pays for this next state, or each of these lists for its own."""
+    if len(paid.state) == (len(paid.first) - 1) * S:  # every state is listed
+        return np.asarray(paid.paid[np.asarray(i) * S + s_next])
     lists, wanted = np.broadcast_arrays(i, s_next)
     left, end = paid.first[lists], paid.first[lists + 1]
     right = end

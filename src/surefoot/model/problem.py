@@ -22,7 +22,6 @@ from surefoot.base.validation import (
     require_number,
     require_rewards,
     start_of,
-    where,
 )
 from surefoot.errors import InvalidCounts, InvalidModel, InvalidSetting
 from surefoot.model import listed, successors
@@ -72,8 +71,9 @@ class Problem(FrozenRecord):
       people: texts say them, and nothing else depends on them (`with_names`, `names`).
 
     For many states, `support` and `r_next` may be sparse matrices of scipy (S*A, S), one or a list
-    of one per step. What is not stored in r_next pays 0. With more than 64 states they are kept as
-    lists (`mask_lists`, `paid_lists`) and never become dense.
+    of one per step. What is not stored in r_next pays 0. However they are given, they are kept as
+    lists (`mask_lists`, `paid_lists`), and an array is made of them only where somebody asks for it
+    (`support`, `r_next_at`).
 
     All of this is asserted by the user: certificates depend on it, and `plan.explain()` lists it
     beside them.
@@ -91,12 +91,10 @@ class Problem(FrozenRecord):
     # (H or 1, S*A), rescaled: what the kernels read; one row when rewards are the same at every
     # step
     r_rows: Floats
-    r_next_rows: Floats | None  # (H or 1, S*A, S), rescaled
     unknown_rows: Bools | None  # (H or 1, S*A)
-    support_rows: Bools | None  # (H or 1, S*A, S)
-    # instead of support_rows, of a sparse mask; an empty list allows all next states
+    # the possible next states; an empty list allows all of them. None: nothing is known
     mask_lists: Successors | None
-    paid_lists: PaidLists | None  # instead of r_next_rows, of a sparse r_next
+    paid_lists: PaidLists | None  # rewards by next state, rescaled; None: they do not depend on it
     ended_state: int | None  # as given; `absorbing_state` also finds it
     unseen_state: int | None
     coding: str | None  # of a problem made of a log: which label each number stands for
@@ -125,11 +123,11 @@ class Problem(FrozenRecord):
         sized: SizedLists | None = None
         if r is None and listed.as_lists(r_next):
             sized, H = listed.paid_lists_of(r_next, require_units(units), H)
-            r, r_next = listed.tables_of(sized)
+            r, r_next = Rescaled(np.zeros((sized.S, sized.A))), None
         r, r_next = (
             rescaled_rewards(*given, units, unknown) for given in (("r", r), ("r_next", r_next))
         )
-        after = None
+        paid = None if sized is None else sized.paid
         if (r is None) == (r_next is None):
             raise InvalidModel(
                 "Give the rewards either as r (they depend on state and action) or as r_next. "
@@ -145,25 +143,20 @@ class Problem(FrozenRecord):
                     f"r_next has shape {np.shape(r_next)}, expected rewards over as many next "
                     "states."
                 )
-            after, rewards = given, np.zeros_like(given[..., 0])
+            rewards: Floats = np.zeros(given.shape[:-1])
+            paid = listed.read_only_lists(
+                successors.paid_lists(given.reshape(len(given), -1, given.shape[3]).copy())
+            )
         else:
             table = as_floats("r", r, InvalidModel)
             rewards, steps = per_step("r", table, ("S", "A"), H)
             require_rewards("r", rewards, table.ndim)
         rows, S, A = rewards.shape
         unknown_mask = mask_of("unknown", unknown, (S, A), steps)
-        mask_lists: Successors | None = None
-        if support is not None or sized is not None:
-            support, mask_lists = listed.mask_of_lists(
-                support, sized, units, (S, A, steps), rewards_at_least
-            )
-        support_mask = mask_of("support", support, (S, A, S), steps)
-        if support_mask is not None and not support_mask.any(axis=-1).all():
-            place = np.argwhere(~support_mask.any(axis=-1))[0][-2:]
-            raise InvalidModel(
-                f"{where('support', place)} allows no next state, expected at least one."
-            )
-        if unknown_mask is not None and (after is not None or sized is not None):
+        mask_lists = listed.mask_lists_of(support, S, A, steps)
+        if sized is not None and not rewards_at_least:
+            listed.require_all_paid(sized, mask_lists, units)
+        if unknown_mask is not None and paid is not None:
             raise InvalidModel(
                 "Rewards are either unknown or given as r_next. Leave one of the two out."
             )
@@ -171,11 +164,7 @@ class Problem(FrozenRecord):
         if stationary:
             # one number for each step
             lists = None if mask_lists is None else mask_lists.first[:: S * A][:-1]
-            for name, mask in (
-                ("support", support_mask),
-                ("support", lists),
-                ("unknown", unknown_mask),
-            ):
+            for name, mask in (("support", lists), ("unknown", unknown_mask)):
                 if mask is not None and len(mask) > 1:
                     raise InvalidModel(
                         f"{name} has a mask for each step, but the problem is stationary: give one."
@@ -197,15 +186,11 @@ class Problem(FrozenRecord):
             rewards_at_least=require_bool("rewards_at_least", rewards_at_least),
             units=units_for(units, steps, by_user),
             r_rows=r_rows,
-            r_next_rows=None if after is None else after.reshape(len(after), S * A, S).copy(),
             unknown_rows=None
             if unknown_mask is None
             else unknown_mask.reshape(len(unknown_mask), S * A).copy(),
-            support_rows=None
-            if support_mask is None
-            else support_mask.reshape(len(support_mask), S * A, S).copy(),
             mask_lists=mask_lists,
-            paid_lists=None if sized is None or after is not None else sized.paid,
+            paid_lists=paid,
             ended_state=ended_state,
             unseen_state=unseen_state,
             coding=None,
@@ -242,21 +227,15 @@ class Problem(FrozenRecord):
 
     def never_left(self, s: int) -> bool:
         """Does the mask allow no other next state?"""
-        if self.mask_lists is not None:
-            return s in listed.left_never(self.mask_lists, self.S, self.A)
-        here = self.support[:, s]
-        return self.support_rows is not None and bool(
-            (here.sum(axis=-1) == 1).all() and here[..., s].all()
-        )
+        lists = self.mask_lists
+        return lists is not None and s in listed.left_never(lists, self.S, self.A)
 
     def paid_in(self, s: int) -> Floats:
         """What a state pays that is never left, for each step and action."""
         if not self.pays_by_next:
             return np.asarray(self.r_rescaled[:, s])
-        if self.r_next_rows is None:
-            steps, actions = np.ogrid[: self.H, : self.A]
-            return self.reward_of(steps, np.full((1, 1), s), actions, np.full((1, 1), s))
-        return np.asarray(self.r_next_rows.reshape(-1, self.S, self.A, self.S)[:, s, :, s])
+        steps, actions = np.ogrid[: self.H, : self.A]
+        return self.reward_of(steps, np.full((1, 1), s), actions, np.full((1, 1), s))
 
     @classmethod
     def rescaled(
@@ -334,13 +313,13 @@ class Problem(FrozenRecord):
 
     @property
     def knows_support(self) -> bool:
-        """Is there a mask of possible next states, as an array or as lists?"""
-        return self.support_rows is not None or self.mask_lists is not None
+        """Is there a mask of possible next states?"""
+        return self.mask_lists is not None
 
     @property
     def pays_by_next(self) -> bool:
-        """Do rewards depend on the next state, by an array or by lists?"""
-        return self.r_next_rows is not None or self.paid_lists is not None
+        """Do rewards depend on the next state?"""
+        return self.paid_lists is not None
 
     @cached_property
     def absorbing_state(self) -> int | None:
@@ -350,15 +329,13 @@ class Problem(FrozenRecord):
         """
         if self.ended_state is not None:
             return self.ended_state
-        if not self.knows_support or not self.units.admits(0.0):
+        if self.mask_lists is None or not self.units.admits(0.0):
             return None
-        lists = self.mask_lists
         nothing = float(self.units.of_a_step(np.zeros(())))
         found = [
             s
-            for s in (range(self.S) if lists is None else listed.left_never(lists, self.S, self.A))
+            for s in listed.left_never(self.mask_lists, self.S, self.A)
             if s != self.unseen_state
-            and (lists is not None or self.never_left(s))
             and not self.unknown[:, s].any()
             and bool((np.abs(self.paid_in(s) - nothing) < 1e-12).all())
         ]
@@ -367,8 +344,6 @@ class Problem(FrozenRecord):
     @property
     def support(self) -> Bools:
         """The mask of possible next states (H or 1, S, A, S); all True where nothing is known."""
-        if self.support_rows is not None:
-            return self.support_rows.reshape(-1, self.S, self.A, self.S)
         if self.mask_lists is None:
             return np.broadcast_to(np.True_, (1, self.S, self.A, self.S))
         return listed.dense_mask(self.mask_lists, self.S, self.A).reshape(
@@ -377,10 +352,8 @@ class Problem(FrozenRecord):
 
     def allows(self, h: int, s: int, a: int, s_next: int) -> bool:
         """Does the mask allow this transition?"""
-        if self.mask_lists is not None:
-            return listed.allows(self.mask_lists, h, s * self.A + a, s_next, self.S * self.A)
-        rows = self.support_rows
-        return rows is None or bool(rows[h % len(rows), s * self.A + a, s_next])
+        lists = self.mask_lists
+        return lists is None or listed.allows(lists, h, s * self.A + a, s_next, self.S * self.A)
 
     @property
     def unknown(self) -> Bools:
@@ -403,42 +376,18 @@ class Problem(FrozenRecord):
         """The rescaled rewards of step h by next state, (S, A, S), whether they depend on it or
         not, else 0.
         """
-        if self.paid_lists is not None:
-            return listed.dense_rewards(self.paid_lists, h, self.S, self.A)
-        if self.r_next_rows is None:
+        if self.paid_lists is None:
             return np.broadcast_to(self.r_rescaled[h][..., None], (self.S, self.A, self.S))
-        return np.asarray(
-            self.r_next_rows[h % len(self.r_next_rows)].reshape(self.S, self.A, self.S)
-        )
+        return listed.dense_rewards(self.paid_lists, h, self.S, self.A)
 
     def reward_of(self, h: Indices, s: Indices, a: Indices, s_next: Indices) -> Floats:
         """The rescaled reward that is known for this transition, or for each of these; 0 where
         it is unknown.
         """
-        if self.paid_lists is not None:
-            row = h % rows_of(self.paid_lists, self.S * self.A)
-            return listed.reward_at(self.paid_lists, (row * self.S + s) * self.A + a, s_next)
-        if self.r_next_rows is None:
+        if self.paid_lists is None:
             return np.asarray(self.r_rescaled[h, s, a])
-        return np.asarray(self.r_next_rows[h % len(self.r_next_rows), s * self.A + a, s_next])
-
-    @cached_property
-    def as_mask(self) -> Successors | None:
-        """The possible next states as lists, however they were given; None where nothing is
-        known.
-        """
-        return (
-            self.mask_lists if self.support_rows is None else successors.listed(self.support_rows)
-        )
-
-    @cached_property
-    def as_paid(self) -> PaidLists | None:
-        """Rewards by next state as lists, however they were given; None where they do not depend
-        on it.
-        """
-        return (
-            self.paid_lists if self.r_next_rows is None else successors.paid_lists(self.r_next_rows)
-        )
+        row = h % rows_of(self.paid_lists, self.S * self.A)
+        return listed.reward_at(self.paid_lists, (row * self.S + s) * self.A + a, s_next, self.S)
 
     def reward_unknown(self, h: Indices, s: Indices, a: Indices) -> Bools:
         """Is the reward of this pair unknown at this step? Or of each of these pairs?"""
@@ -458,11 +407,10 @@ class Problem(FrozenRecord):
         """
         known = self.arguments()
         if rewards:
-            table = self.r_rows if self.r_next_rows is None else self.r_next_rows
-            by_step = self.paid_lists is not None and rows_of(self.paid_lists, self.S * self.A) > 1
-            known["stationary"] = (
-                self.stationary and bool((table == table[:1]).all()) and not by_step
-            )
+            same = bool((self.r_rows == self.r_rows[:1]).all())
+            if self.paid_lists is not None:
+                same = listed.same_at_every_step(self.paid_lists, self.S * self.A)
+            known["stationary"] = self.stationary and same
             unknown = np.ones((self.S, self.A), dtype=np.bool_)
             if 0 < self.units.steps < self.H:
                 unknown[self.s1] = False
@@ -523,7 +471,7 @@ class Problem(FrozenRecord):
         if self.unknown_rows is not None and bool(self.unknown_rows.all()):
             rewards = UNKNOWN
         else:
-            by_next = [self.r_next_rows] if self.paid_lists is None else parts(self.paid_lists)
+            by_next = [] if self.paid_lists is None else parts(self.paid_lists)
             rewards = digest([one_row(rows) for rows in (self.r_rows, *by_next, self.unknown_rows)])
         return Origin(
             sizes=f"{self.S} states and {self.A} actions",
@@ -550,11 +498,9 @@ class Problem(FrozenRecord):
             "units": self.units,
             "rewards_at_least": self.rewards_at_least,
             "start": "unknown" if self.start is None else self.start,
-            "r_next": given(self.r_next_rows, S, A, S) if paid is None else SizedLists(paid, S, A),
+            "r_next": None if paid is None else SizedLists(paid, S, A),
             "unknown": given(self.unknown_rows, S, A),
-            "support": given(self.support_rows, S, A, S)
-            if self.mask_lists is None
-            else self.mask_lists,
+            "support": self.mask_lists,
             "ended_state": self.ended_state,
             "unseen_state": self.unseen_state,
         }

@@ -320,8 +320,8 @@ def _some_dynamics(problem: Problem, rng: np.random.Generator) -> SparseTable:
     where any may follow.
     """
     S, A = problem.S, problem.A
-    rows = 1 if problem.as_mask is None else rows_of(problem.as_mask, S * A)
-    lists = filled(problem.as_mask, rows * S * A, S, SUCCESSORS)
+    rows = 1 if problem.mask_lists is None else rows_of(problem.mask_lists, S * A)
+    lists = filled(problem.mask_lists, rows * S * A, S, SUCCESSORS)
     drawn = rng.standard_gamma(1.0, size=len(lists.state))
     return SparseTable(
         lists, drawn / np.add.reduceat(drawn, lists.first[:-1])[list_of(lists)], S, A

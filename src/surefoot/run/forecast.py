@@ -340,7 +340,7 @@ def _suggested(problem: Problem, counts: Counts | None) -> SparseTable:
         most = min(ALIKE, math.ceil(len(counts.entries.n) / np.count_nonzero(counts.n_sa)))
     rows = 1 if problem.stationary and (counts is None or counts.pooled) else problem.H
     lists = rows * S * A
-    alike = filled(problem.as_mask, lists, S, max(1, min(most, SMALL // lists)))
+    alike = filled(problem.mask_lists, lists, S, max(1, min(most, SMALL // lists)))
     place, p = list_of(alike), np.repeat(1.0 / np.diff(alike.first), np.diff(alike.first))
     parts = Entries(place, alike.state, p)
     if counts is not None:

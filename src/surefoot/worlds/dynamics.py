@@ -66,16 +66,9 @@ def paid_by_entry(problem: Problem, table: SparseTable) -> Floats | None:
     """Return what each entry of the table pays, (steps, entries), as `aligned` does; None where
     r says it.
     """
-    S, pairs = table.S, table.S * table.A
-    if problem.paid_lists is not None:
-        return aligned(problem.paid_lists, table.lists, S, pairs)
-    after = problem.r_next_rows
-    if after is None:
+    if problem.paid_lists is None:
         return None
-    row, pair = np.divmod(list_of(table.lists), pairs)
-    if table.rows == 1:
-        return np.asarray(after[:, pair, table.lists.state])
-    return np.asarray(after[row % len(after), pair, table.lists.state])[None]
+    return aligned(problem.paid_lists, table.lists, table.S, table.S * table.A)
 
 
 def mean_rewards(problem: Problem, table: SparseTable) -> Floats:

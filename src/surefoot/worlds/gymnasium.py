@@ -33,7 +33,6 @@ from surefoot.base.validation import (
     where,
 )
 from surefoot.errors import InvalidModel, InvalidPolicy
-from surefoot.model.listed import MOST_IN_A_TABLE
 from surefoot.model.names import Name
 from surefoot.model.policy import draw
 from surefoot.model.problem import Problem, require_problem
@@ -248,14 +247,13 @@ def _world(
     the transition.
 
     Rewards that differ between the outcomes of a pair become rewards by next state: the mean of
-    those that lead there. With more than 64 states it is a sparse world: no array over all next
-    states is made.
+    those that lead there. No array over all next states is made.
     """
     if reward_range is not None:
         _units(*reward_range, H, unit)
     first = _start_distribution(env, coder)
     several = bool(np.count_nonzero(first) > 1)
-    S, A, dense = coder.n + 1 + several, coder.A, coder.n <= MOST_IN_A_TABLE
+    S, A = coder.n + 1 + several, coder.A
     found = Outcomes.of(_all_outcomes(P, coder, reward_range), S, A)
     lowest, highest = found.lowest, found.highest
     low, high = reward_range if reward_range is not None else (lowest, max(highest, lowest + 1e-12))
@@ -265,7 +263,7 @@ def _world(
     transitions = found.transitions
     paid = np.clip((found.earned / transitions.value - low) / (high - low), 0.0, 1.0)
     nothing = float(np.clip((0.0 - low) / (high - low), 0.0, 1.0))
-    r = np.clip((found.mean_rewards(dense) - low) / (high - low), 0.0, 1.0)
+    r = np.clip((found.mean_rewards() - low) / (high - low), 0.0, 1.0)
     s1 = int(first.argmax())
     if several:
         s1 = coder.start
@@ -273,11 +271,8 @@ def _world(
         paid = np.append(paid, np.zeros(len(transitions.value) - len(paid)))
         r[s1] = 0.0
     after: Any = rewards_by_next(transitions, paid, nothing)
-    if dense and found.varied:
-        after = transitions._replace(value=paid).dense(nothing).reshape(S, A, S)
-        after[coder.n + 1 :] = 0.0
     return TabularMDP(
-        transitions.dense().reshape(S, A, S) if dense else transitions,
+        transitions,
         None if found.varied else Rescaled(r),
         s1=s1,
         H=H + int(several),
@@ -324,7 +319,7 @@ def _all_outcomes(
 def _structure(coder: Coder, several: bool) -> Any:
     """Return the support that follows from how a problem of this environment is built."""
     S, start = coder.n + 1 + several, coder.start if several else None
-    return structure(S, coder.A, coder.absorbing_state, start, dense=coder.n <= MOST_IN_A_TABLE)
+    return structure(S, coder.A, coder.absorbing_state, start)
 
 
 def _start_distribution(env: Env, coder: Coder) -> Floats:

@@ -1,16 +1,17 @@
 """Tables of a model that is given as outcomes: probability, next state and reward, pair by pair."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.base.arrays import Bools, Floats
+from surefoot.base.arrays import Floats
 from surefoot.errors import InvalidModel
 from surefoot.model.listed import SizedLists
 from surefoot.model.sparse import SparseTable, table_from
 from surefoot.model.successors import PaidLists, Successors, keys_of, list_of, looked_up, offsets
 
+MOST_LISTED = 2**24  # numbers of lists that say what no state leads to
 Outcome = tuple[int, int, float, float]  # pair, next state, probability, reward
 
 
@@ -50,15 +51,9 @@ class Outcomes(NamedTuple):
         np.maximum.at(spread[1], pair, -reward)
         return cls(transitions, earned, lowest, highest, bool((spread.sum(axis=0) > 0.0).any()))
 
-    def mean_rewards(self, dense: bool) -> Floats:
-        """Return the mean reward (S, A) of each pair. Sums over an array of all next states
-        round in another order.
-        """
+    def mean_rewards(self) -> Floats:
+        """Return the mean reward (S, A) of each pair."""
         lists, S, A = self.transitions.lists, self.transitions.S, self.transitions.A
-        if dense:
-            return np.asarray(
-                SparseTable(lists, self.earned, S, A).dense()[0].sum(axis=-1).reshape(S, A)
-            )
         return np.asarray(
             np.bincount(list_of(lists), self.earned, S * A), dtype=np.float64
         ).reshape(S, A)
@@ -79,28 +74,21 @@ def with_start(table: SparseTable, s: int, first: Floats) -> SparseTable:
     )
 
 
-def structure(S: int, A: int, absorbing_state: int, start: int | None, dense: bool) -> Any:
+def structure(S: int, A: int, absorbing_state: int, start: int | None) -> Successors:
     """Return the support that follows from how a problem is built: the absorbing state is
     permanent, the common start leads to the states before both, and no state leads to the start.
 
-    As lists it says nothing of other states: they may lead anywhere, also to the start, so that
-    lower values hold.
+    The last is left out where that would take too many lists: then other states may lead anywhere,
+    also to the start, and lower values hold all the same.
     """
-    if dense:
-        support: Bools = np.ones((S, A, S), dtype=np.bool_)
-        support[absorbing_state] = False
-        support[absorbing_state, :, absorbing_state] = True
-        if start is not None:
-            support[start, :, absorbing_state:] = False
-            support[:, :, start] = False
-        return support
-    sizes = np.zeros((S, A), dtype=np.int64)
-    sizes[absorbing_state] = 1
-    states = np.full(A, absorbing_state, dtype=np.int64)
+    others = [] if start is None or S * A * S > MOST_LISTED else list(range(absorbing_state + 1))
+    follow = [others] * S
+    follow[absorbing_state] = [absorbing_state]
     if start is not None:
-        sizes[start] = absorbing_state
-        states = np.append(states, np.tile(np.arange(absorbing_state), A))
-    return Successors(offsets(sizes.reshape(-1)), states)
+        follow[start] = list(range(absorbing_state))
+    sizes = np.repeat([len(states) for states in follow], A)
+    each = [np.tile(np.array(states, dtype=np.int64), A) for states in follow]
+    return Successors(offsets(sizes), np.concatenate(each))
 
 
 def rewards_by_next(table: SparseTable, paid: Floats, elsewhere: float) -> SizedLists:

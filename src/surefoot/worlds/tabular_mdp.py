@@ -164,9 +164,8 @@ class TabularMDP(FrozenRecord):
         """
         if not problem.knows_support:
             return None
-        mask = problem.mask_lists if problem.support_rows is None else listed(problem.support_rows)
-        assert mask is not None
-        return first_outside(self.successors, mask, self.S, self.S * self.A)
+        assert problem.mask_lists is not None
+        return first_outside(self.successors, problem.mask_lists, self.S, self.S * self.A)
 
     def entry(self, i: int) -> tuple[int, int, int, float]:
         """Return state, action, next state and probability of an entry of `successors`."""

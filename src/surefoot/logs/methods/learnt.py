@@ -262,7 +262,7 @@ def logged_value(problem: Problem, counts: Counts) -> float:
     counts.
     """
     rows, lists = counts.shape[0], problem.paid_lists
-    known = (problem.r_rows, problem.r_next_rows, problem.unknown_rows)
+    known = (problem.r_rows, problem.unknown_rows)
     by_step = any(some is not None and len(some) > 1 for some in known)
     by_step |= lists is not None and rows_of(lists, problem.S * problem.A) > 1
     if counts.shared and (by_step or problem.pays_by_next):

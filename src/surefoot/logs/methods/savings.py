@@ -77,7 +77,7 @@ def savings(
         yield _start(log, declared)
     if problem.unknown_rows is not None and problem.unknown[:, : len(log.codebook.states)].any():
         yield _rewards(log, problem.stationary, declared)
-    own, mask = len(log.codebook.states), problem.as_mask
+    own, mask = len(log.codebook.states), problem.mask_lists
     if problem.unseen_state is None and anything_follows(mask, problem.S, problem.A, own):
         seen = log.problem(support=AS_LOGGED, stationary=problem.stationary).arguments()["support"]
         more = declared({"support": seen, "ended_state": log.absorbing_state})

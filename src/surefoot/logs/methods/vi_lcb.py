@@ -161,7 +161,7 @@ def _sure(problem: Problem, h: int) -> tuple[Bools, Ints]:
     Known means before the log: rewards read from it would carry other folds into V. With such
     rewards only the absorbing state is sure.
     """
-    S, A, mask = problem.S, problem.A, problem.as_mask
+    S, A, mask = problem.S, problem.A, problem.mask_lists
     if mask is None:
         return np.zeros((S, A), dtype=np.bool_), np.zeros((S, A), dtype=np.int64)
     first = mask.first[h % rows_of(mask, S * A) * S * A :][: S * A + 1]
