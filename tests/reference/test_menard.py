@@ -16,13 +16,13 @@ from surefoot.rivals.bpi_ucbvi_menard import EVENTS, bpi_ucbvi_menard
 DELTA = 0.1
 
 
-def slowly(n_sas, r, delta, low=14, share=1, of_policy=False, events=3, shared=False):
+def slowly(n_sas, r, delta, low=14, share=1, of_policy=False, events=3):
     """Both bounds of V* for every step and state, and the actions: one pair at a time.
 
     `low`, `share` and `of_policy` are the paper's form of the lower bound: 22, 2/H, and that of the
     action chosen.
     """
-    known = {"bonus": (14, low), "spread": (1, share), "shared": shared}
+    known = {"bonus": (14, low), "spread": (1, share)}
     reading = Reading(n_sas.tolist(), r.tolist(), Decimal(delta) / events, **known)
     V_up, V_low, actions = [[Decimal(0)] * reading.S], [[Decimal(0)] * reading.S], []
     for h in reversed(range(reading.H)):
@@ -97,10 +97,11 @@ def test_the_paper_form_is_the_other_one():
 
 
 def test_pooled_counts_are_read_at_every_step():
-    """With log(3SAH/delta) as before: H stays inside."""
+    """With log(3SAH/delta) as before: H stays inside. Next states of the last step are not read."""
     r, n_sas = tables(1)
-    summed = np.broadcast_to(n_sas[:-1].sum(axis=0), n_sas.shape)
-    V_up, _, actions = slowly(summed, r, DELTA, shared=True)
+    summed = np.repeat(n_sas[:-1].sum(axis=0, keepdims=True), len(n_sas), axis=0)
+    summed[-1] += n_sas[-1]  # nothing follows: how often a pair was played is all that counts
+    V_up, _, actions = slowly(summed, r, DELTA)
     problem = sf.Problem(r, s1=0, stationary=True)
     counts = sf.Counts(n_sas).pool()
     counts.steps = None  # these tables were drawn step by step

@@ -35,15 +35,7 @@ class Box:
         return type(self) in (BernsteinBox, HoeffdingBox, MaurerPontilBox) and self.scale == 1.0
 
     def b(self, model: Model, K: int) -> Floats:
-        """Return the half widths (H, S, A, S). In rows that steps share they are 0 at the last
-        step, after which nothing comes.
-        """
-        b = self.widths(model, K)
-        steps = np.arange(model.H)[:, None, None, None]
-        return np.where(model.shared & (steps + 1 == model.H), 0.0, b)
-
-    def widths(self, model: Model, K: int) -> Floats:
-        """Return the half widths (H, S, A, S) by the numbers of visits alone."""
+        """Return the half widths (H, S, A, S)."""
         raise NotImplementedError
 
 
@@ -78,7 +70,7 @@ class BernsteinBox(Box):
     entries. Any scale other than 1 is NOT CERTIFIED.
     """
 
-    def widths(self, model: Model, K: int) -> Floats:
+    def b(self, model: Model, K: int) -> Floats:
         """Return the half widths (H, S, A, S)."""
         L = self.scale * math.log(2.0 * entries(model.problem, K) / model.delta_prime)
         n = np.maximum(model.n_sa, 1)[..., None]
@@ -100,7 +92,7 @@ class HoeffdingBox(Box):
     CERTIFIED.
     """
 
-    def widths(self, model: Model, K: int) -> Floats:
+    def b(self, model: Model, K: int) -> Floats:
         """Return the half widths (H, S, A, S)."""
         Z = self.scale * math.log(32.0 * entries(model.problem, K) / model.delta_prime)
         beta = np.sqrt(Z / np.maximum(model.n_sa, 1))
@@ -124,7 +116,7 @@ class MaurerPontilBox(Box):
     other than 1 is NOT CERTIFIED.
     """
 
-    def widths(self, model: Model, K: int) -> Floats:
+    def b(self, model: Model, K: int) -> Floats:
         """Return the half widths (H, S, A, S)."""
         L = self.scale * math.log(3.0 * entries(model.problem, K) / model.delta_prime)
         n = np.maximum(model.n_sa - 1, 1)[..., None]

@@ -30,16 +30,15 @@ class Model(FrozenRecord):
     """The estimated world of one plan, with one row per step: n_sa (H, S, A), P_hat (H, S, A, S).
 
     P_hat is n_sas / n_sa where n_sa >= 1 and 1/S elsewhere (Eq. p, with n >= 1 as in the paper's
-    notation table). In rows that steps share, n_sa has no visits of the last step.
-
-    `shared`: do steps share a row? Then Q of the last step is r, which needs no estimate.
+    notation table). Rows that steps share hold no next state of the last step, and V_{H+1} = 0
+    needs none: there n_sa is how often a pair was played, as the formulas mean it. A pair of the
+    last step alone would otherwise stay unseen for ever.
     """
 
     problem: Problem
     n_sa: Ints
     P_hat: Floats
     delta_prime: float
-    shared: bool
 
     def __init__(self, problem: Problem, counts: Counts, delta_prime: float) -> None:
         """Estimate the model. Pooled counts are repeated for every step, which requires a
@@ -54,18 +53,15 @@ class Model(FrozenRecord):
         n_sas = np.broadcast_to(counts.n_sas, (H, S, A, S))
         n_sa = n_sas.sum(axis=-1)
         P_hat = np.where(n_sa[..., None] >= 1, n_sas / np.maximum(n_sa, 1)[..., None], 1.0 / S)
+        if counts.shared:
+            n_sa[-1] = counts.played[0]
         freeze(
             self,
             problem=problem,
             n_sa=n_sa,
             P_hat=P_hat,
             delta_prime=delta_prime,
-            shared=counts.shared,
         )
-
-    def ends(self, h: int) -> bool:
-        """Is Q of step h the reward alone, whatever was seen: at the last step of shared rows?"""
-        return self.shared and h + 1 == self.H
 
     @property
     def H(self) -> int:

@@ -42,6 +42,7 @@ from .kl import RewardArrays as RewardArrays
 from .kl import balls_from as balls_from
 from .kl import mixture_radius as mixture_radius
 from .kl import worst_mean as worst_mean
+from .lists import count_entries as count_entries
 from .mixing import Rule as Rule
 from .mixing import candidate_values as candidate_values
 from .mixing import choose as choose

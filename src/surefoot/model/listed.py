@@ -63,7 +63,8 @@ def mask_lists_of(given: Any, S: int, A: int, H: int) -> Successors | None:
             raise InvalidModel(
                 f"{where('support', none[0][-2:])} allows no next state, expected at least one."
             )
-        limited = mask & ~mask.all(axis=-1, keepdims=True)
+        free = mask.all(axis=-1, keepdims=True) & (S > 1)  # of a single state, that one follows
+        limited = mask & ~free
         return Successors(*map(read_only, listed(limited.reshape(len(mask), S * A, S))))
     table, _ = sparse_table("support", given, H)
     if (table.S, table.A) != (S, A):

@@ -41,7 +41,7 @@ def bpi_ucbvi_menard(model: Model, thresholds: Bernstein) -> MenardValues:
 
     and V_up = max_a Q_up, V_low = max_a Q_low: both bound V*, neither the value of pi. At delta' =
     delta/3 the thresholds are beta = log(3SAH/delta) + S log(8e(n+1)) and beta* = log(3SAH/delta) +
-    log(8e(n+1)). At the last step of shared rows both are r.
+    log(8e(n+1)).
     """
     H, S, problem = model.H, model.problem.S, model.problem
     beta, beta_star = thresholds.beta(model), thresholds.beta_star(model)
@@ -49,7 +49,7 @@ def bpi_ucbvi_menard(model: Model, thresholds: Bernstein) -> MenardValues:
     V_up, V_low = np.zeros((H + 1, S)), np.zeros((H + 1, S))
     for h in reversed(range(H)):
         r, P_hat, n = problem.r_rescaled[h], model.P_hat[h], model.n_sa[h]
-        known, seen = model.ends(h) | (n >= 1), np.maximum(n, 1)
+        seen = np.maximum(n, 1)
         mean_up, mean_low = mean(P_hat, V_up[h + 1]), mean(P_hat, V_low[h + 1])
         Var = (P_hat * (V_up[h + 1] - mean_up[..., None]) ** 2).sum(axis=-1)
         bonus = (
@@ -57,9 +57,8 @@ def bpi_ucbvi_menard(model: Model, thresholds: Bernstein) -> MenardValues:
             + 14 * H**2 * beta[h] / seen
             + (1 / H) * (mean_up - mean_low)
         )
-        bonus = np.zeros_like(bonus) if model.ends(h) else bonus
-        Q_up[h] = np.where(known, np.minimum(H, r + bonus + mean_up), H)
-        Q_low = np.where(known, np.maximum(0, r - bonus + mean_low), 0.0)
+        Q_up[h] = np.where(n >= 1, np.minimum(H, r + bonus + mean_up), H)
+        Q_low = np.where(n >= 1, np.maximum(0, r - bonus + mean_low), 0.0)
         V_up[h], V_low[h] = Q_up[h].max(axis=1), Q_low.max(axis=1)
     return MenardValues(greedy(Q_up), V_up, V_low)
 

@@ -20,21 +20,21 @@ from surefoot.rivals.optimist import Optimism, Optimist
 def ucbvi(model: Model, start: Floats, log: float) -> Optimism:
     """pi = argmax_a Q_up with Q_up = min(H, r + 7 H L/sqrt(n) + P_hat V_up), n >= 1; and, read at
     that action, Q_low = max(0, r - 7 H L/sqrt(n) + P_hat V_low): pessimism with the same bonus
-    (Garcelon et al. 2020). At the last step of shared rows both are r.
+    (Garcelon et al. 2020).
     """
     H, S, problem = model.H, model.problem.S, model.problem
     V_up, V_low, Q_up = np.zeros(S), np.zeros(S), np.zeros((H, S, problem.A))
     for h in reversed(range(H)):
-        seen, n = model.ends(h) | (model.n_sa[h] >= 1), np.maximum(model.n_sa[h], 1)
-        bonus = 0.0 if model.ends(h) else 7.0 * H * log / np.sqrt(n)
+        n = model.n_sa[h]
+        bonus = 7.0 * H * log / np.sqrt(np.maximum(n, 1))
         Q_up[h] = np.minimum(
             H, problem.r_rescaled[h] + bonus + (model.P_hat[h] * V_up).sum(axis=-1)
         )
-        Q_up[h] = np.where(seen, Q_up[h], H)
+        Q_up[h] = np.where(n >= 1, Q_up[h], H)
         Q_low = np.maximum(
             0.0, problem.r_rescaled[h] - bonus + (model.P_hat[h] * V_low).sum(axis=-1)
         )
-        Q_low = np.where(seen, Q_low, 0.0)
+        Q_low = np.where(n >= 1, Q_low, 0.0)
         a = Q_up[h].argmax(axis=1)
         V_up, V_low = Q_up[h][np.arange(S), a], Q_low[np.arange(S), a]
     return Optimism(greedy(Q_up), float(start @ V_low), float(start @ V_up))

@@ -4,6 +4,7 @@ by step.
 
 import numpy as np
 
+from surefoot import kernels
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.bets import between
 from surefoot.base.validation import REWARD_UNITS
@@ -35,67 +36,108 @@ def draw_block(
     earned, gone = 0, list[Entries]()
     for h in range(world.H):
         taken = rng.multinomial(here, _normalised(pi[h]))  # (S, A)
-        counts.played[counts.row(h)] += taken
-        here, paid, between_sums, went = _draw_step(world, problem, h, taken, counts.row(h), rng)
-        if counts.counts_next(h):
-            gone.append(went)
-        _add_sums(counts, h, paid, between_sums)
+        row = counts.row(h)
+        counts.played[row] += taken
+        pairs, seen = _draw_next(world, h, taken, rng)
+        paid, between_sums = _learnt(world, problem, h, taken, seen, rng)
+        if counts.x_sa is not None and counts.z_sa is not None:
+            counts.x_sa[row] += paid
+            counts.z_sa[row] += between_sums
         earned += int(paid.sum())
+        if counts.counts_next(h):
+            gone.append(seen._replace(place=row * pairs + seen.place))
+        here = np.zeros(world.S, dtype=np.int64)
+        np.add.at(here, seen.state, seen.n)
     if gone:
-        counts.transitions.add_entries(
-            Entries(*(np.concatenate(parts) for parts in zip(*gone, strict=True)))
-        )
+        _count(counts, Entries(*(np.concatenate(parts) for parts in zip(*gone, strict=True))))
     if baseline:
         counts.baseline_returns += np.array([n, earned])
 
 
-def _add_sums(counts: Counts, h: int, paid: Ints, between_sums: Ints) -> None:
-    """Add sums of rewards x (S, A) and of x (1 - x), where they are counted."""
-    if counts.x_sa is not None and counts.z_sa is not None:
-        counts.x_sa[counts.row(h)] += paid
-        counts.z_sa[counts.row(h)] += between_sums
-
-
-def _draw_step(
-    world: TabularMDP, problem: Problem, h: int, taken: Ints, row: int, rng: np.random.Generator
-) -> tuple[Ints, Ints, Ints, Entries]:
-    """Draw where those who took each pair (S, A) went.
-
-    Return how many are in each state, the sums of x and of x (1 - x) (S, A) of the rewards x, as
-    the agent learns them, and the transitions, to be counted in this row.
+def _draw_next(
+    world: TabularMDP, h: int, taken: Ints, rng: np.random.Generator
+) -> tuple[int, Entries]:
+    """Draw where those who took each pair (S, A) went. Return the number of pairs, and how many
+    went from which pair to which state.
     """
-    S, A = world.S, world.A
-    pair, state, p = world.entries(h)
-    first = np.searchsorted(pair, np.arange(S * A))
+    first, state, p = world.lists_at(h)
     went = listed_multinomial(taken.reshape(-1), first, p, rng)
     seen = np.flatnonzero(went)
-    times = went[seen]
-    s, a, s_next = pair[seen] // A, pair[seen] % A, state[seen]
-    mean = world.problem.reward_of(h, s, a, s_next)
-    true = np.floor(mean * REWARD_UNITS).astype(np.int64) * times
-    true_between = between(np.floor(mean * REWARD_UNITS).astype(np.int64)) * times
+    pair = np.searchsorted(first, seen, side="right") - 1
+    return taken.size, Entries(pair, state[seen], went[seen])
+
+
+def _learnt(
+    world: TabularMDP,
+    problem: Problem,
+    h: int,
+    taken: Ints,
+    seen: Entries,
+    rng: np.random.Generator,
+) -> tuple[Ints, Ints]:
+    """Return sums of rewards x and of x (1 - x) of each pair (S, A) as the agent learns them, in
+    units of 2^-20: as its problem says, or where that says nothing as they were paid. Of random
+    rewards, which are 0 or 1, the second are 0.
+    """
+    known = _sums(problem, h, taken, seen)
     if world.random_rewards:
-        true, true_between = rng.binomial(times, mean) * REWARD_UNITS, np.zeros_like(times)
-    units = np.floor(problem.reward_of(h, s, a, s_next) * REWARD_UNITS).astype(np.int64)
-    unknown = problem.reward_unknown(h, s, a)
-    sums = []
-    for hidden, known in ((true, units * times), (true_between, between(units) * times)):
-        total = np.zeros(S * A, dtype=np.int64)
-        np.add.at(total, pair[seen], np.where(unknown, hidden, known))
-        sums.append(total.reshape(S, A))
-    here = np.zeros(S, dtype=np.int64)
-    np.add.at(here, state[seen], times)
-    return here, sums[0], sums[1], Entries(row * S * A + pair[seen], state[seen], times)
+        heads = _heads(world, h, taken, seen, rng) * REWARD_UNITS
+        paid = heads, np.zeros_like(heads)
+    else:
+        paid = known if problem.unknown_rows is None else _sums(world.problem, h, taken, seen)
+    if problem.unknown_rows is None:
+        return known
+    unknown = problem.unknown_at(h)
+    return np.where(unknown, paid[0], known[0]), np.where(unknown, paid[1], known[1])
+
+
+def _sums(problem: Problem, h: int, taken: Ints, seen: Entries) -> tuple[Ints, Ints]:
+    """Return sums of rewards x and of x (1 - x) of each pair, as this problem has them."""
+    if not problem.pays_by_next:
+        x = np.floor(problem.r_rescaled[h] * REWARD_UNITS).astype(np.int64)
+        return taken * x, taken * between(x)
+    x = np.floor(_reward_of(problem, h, seen) * REWARD_UNITS).astype(np.int64)
+    return _by_pair(seen.place, x * seen.n, taken), _by_pair(seen.place, between(x) * seen.n, taken)
+
+
+def _heads(world: TabularMDP, h: int, taken: Ints, seen: Entries, rng: np.random.Generator) -> Ints:
+    """Draw how many rewards of each pair are 1."""
+    if not world.problem.pays_by_next:
+        return np.asarray(rng.binomial(taken, world.r_rescaled[h]))
+    mean = _reward_of(world.problem, h, seen)
+    return _by_pair(seen.place, rng.binomial(seen.n, mean), taken)
+
+
+def _reward_of(problem: Problem, h: int, seen: Entries) -> Floats:
+    """Return what each of these transitions pays."""
+    s, a = np.divmod(seen.place, problem.A)
+    return problem.reward_of(h, s, a, seen.state)
+
+
+def _by_pair(pair: Ints, numbers: Ints, like: Ints) -> Ints:
+    """Return the sums of these numbers over the transitions of each pair."""
+    total = np.zeros(like.size, dtype=np.int64)
+    np.add.at(total, pair, numbers)
+    return total.reshape(like.shape)
+
+
+def _count(counts: Counts, more: Entries) -> None:
+    """Count these transitions, in place."""
+    done = 0
+    while True:
+        done = kernels.count_entries(counts.transitions.lists, *more, done)
+        if done == len(more.n):
+            return
+        counts.transitions.make_room(1)
 
 
 def listed_multinomial(n: Ints, first: Ints, p: Floats, rng: np.random.Generator) -> Ints:
-    """Return multinomial counts of n[i] trials over the probabilities of each list i, which begins
-    at first[i]: of all lists of one size at once. Lists that nobody took draw nothing.
+    """Return multinomial counts of n[i] trials over the probabilities of list i, first[i] to
+    first[i + 1]: of all lists of one size at once. Lists that nobody took draw nothing.
     """
     went = np.zeros(len(p), dtype=np.int64)
-    sizes = np.diff(first, append=len(p))
-    taken = n > 0
-    for size in np.unique(sizes[taken]).tolist():
+    sizes, taken = np.diff(first), n > 0
+    for size in sorted(set(sizes[taken].tolist())):
         lists = np.flatnonzero(taken & (sizes == size))
         places = first[lists, None] + np.arange(size)
         went[places] = rng.multinomial(n[lists], _normalised(p[places]))

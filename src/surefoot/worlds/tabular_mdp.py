@@ -266,11 +266,18 @@ class TabularMDP(FrozenRecord):
         """Return pair, next state and probability of every transition that is possible at step
         h.
         """
+        first, state, p = self.lists_at(h)
+        return np.repeat(np.arange(len(first) - 1), np.diff(first)), state, p
+
+    def lists_at(self, h: int) -> tuple[Ints, Ints, Floats]:
+        """Return where the list of each pair begins at step h, and its end; next states and
+        probabilities.
+        """
         (first, state), pairs = self.successors, self.S * self.A
         row = h % rows_of(self.successors, pairs)
         first = first[row * pairs : (row + 1) * pairs + 1]
         own = slice(first[0], first[-1])
-        return np.repeat(np.arange(pairs), np.diff(first)), state[own], self.p_list[own]
+        return first - first[0], state[own], self.p_list[own]
 
     def at_start(self, V: Floats) -> float:
         """Return the value at the start of values V (S,) of the first step: at s1, or averaged
