@@ -20,6 +20,7 @@ import pytest
 import surefoot as sf
 from plain_loop import simulate_plainly
 from surefoot.base.nodes import EPISODE, spread
+from surefoot.model.count_lists import Entries
 from surefoot.run import loops, simulate
 
 RUNS, PERMUTATIONS, LEVEL = 200, 1999, 0.001
@@ -124,7 +125,7 @@ def estimated(world, problem, pi, n, counts, rng, baseline):
     guessed = seen / seen.sum(axis=-1, keepdims=True)
     guess = sf.TabularMDP(
         guessed[0] if world.stationary else guessed,
-        None if world.problem.r_next_rows is not None else world.r,
+        None if world.problem.pays_by_next else world.r,
         H=world.H,
         start=world.start,
         r_next=world.problem.arguments()["r_next"],
@@ -135,7 +136,8 @@ def estimated(world, problem, pi, n, counts, rng, baseline):
 
 def add(counts, once, n):
     """Count an episode n times."""
-    counts.n_sas[:] += n * once.n_sas
+    place, state, often = once.entries
+    counts.transitions.add_entries(Entries(place, state, n * often))
     counts.played += n * once.played
     counts.episodes += n
     counts.n_start += n * once.n_start

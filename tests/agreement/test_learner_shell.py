@@ -36,8 +36,9 @@ def continue_plan(learner, world, episodes):
         for h in range(world.H):
             a = learner.act(s)
             t = int(rng.choice(world.S, p=world.P[h, s, a]))
-            after = world.problem.r_next_rows
-            x = world.r[h, s, a] if after is None else after[h % len(after), s * world.A + a, t]
+            x = world.r[h, s, a]
+            if world.problem.pays_by_next:
+                x = float(world.mean_reward(h, s, a, t))
             learner.observe(t, float(rng.random() < x) if world.random_rewards else x)
             s = t
         out.append(learner.end())

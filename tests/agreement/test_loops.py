@@ -176,7 +176,7 @@ import numpy as np
 import surefoot as sf
 sys.path.insert(0, {shared!r})
 from plain_loop import simulate_plainly
-from surefoot.kernels import episodes, evidence, mixing, splices, values
+from surefoot.kernels import episodes, evidence, mixing, splices, worlds
 
 world = sf.random_mdp(5, 5, 3, seed=0)
 baseline = sf.boltzmann(sf.solve(world).Q, eta=10.0)
@@ -196,7 +196,7 @@ sf.simulate(stationary, sf.StepMix(hidden, sf.uniform(3, 5, 5), 0.1, replan=0.0)
 sf.policy_value(world, np.array(baseline))
 sf.policy_value(world, baseline.tolist())
 families = (episodes.run_episodes, splices.bound_splices, evidence.refresh_all)
-others = (episodes.add_episode, mixing.choose, mixing.mix_splices, values.policy_value)
+others = (episodes.add_episode, mixing.choose, mixing.mix_splices, worlds.policy_value)
 print(*(len(kernel.signatures) for kernel in families + others))
 """
 

@@ -184,8 +184,7 @@ def test_a_reward_that_is_known_is_drawn_all_the_same(case_of):
     """
     case = case_of("by-next-state-random", False)
     agent = build(sf.StepMix, case, False, SHARES[0])
-    known = sf.TabularMDP(
-        case.world.P, r_next=case.world.problem.r_next_rows.reshape(3, 3, 2, 3), s1=1
-    )
+    paid = np.array([case.world.problem.r_next_at(h) for h in range(3)])
+    known = sf.TabularMDP(case.world.P, r_next=paid, s1=1)
     one, other = (sf.simulate(world, agent, EPISODES, seed=3) for world in (case.world, known))
     assert one.counts != other.counts

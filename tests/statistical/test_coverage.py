@@ -111,20 +111,15 @@ def spoilt_runs(name, delta, bounds, runs, seed=0):
     agent = kind(world.problem, world.baseline, floor, **settings)
     truth, rng = Truth(world, agent), np.random.default_rng(seed)
     n = np.zeros((runs, 1 if agent.pooled else world.H, world.S, world.A, world.S), dtype=np.int64)
-    evidence = []
     played = np.zeros(n.shape[:-1], dtype=np.int64)
-    for mine, times in zip(n, played, strict=True):
-        # Views: what is drawn for all runs at once is what each learner plans from.
-        counts = sf.Counts(
-            mine[0] if agent.pooled else mine, world.H, copy=False, problem=world.problem
-        )
-        counts.played = times
-        evidence.append(agent.evidence(counts))
     safe, bold = np.tile(agent.pi_b, (runs, 1, 1, 1)), np.tile(agent.pi_b, (runs, 1, 1, 1))
     weight, spoilt, left = np.zeros(runs), np.zeros(runs, dtype=bool), np.zeros(runs, dtype=bool)
     for length in block_lengths(EPISODES):
         for i in range(runs):
-            decision = agent.decide(evidence[i])
+            # what is drawn for all runs at once is what each learner plans from
+            mine = n[i, 0] if agent.pooled else n[i]
+            counts = sf.Counts(mine, world.H, problem=world.problem, played=played[i])
+            decision = agent.decide(agent.evidence(counts))
             spoilt[i] |= truth.is_passed(decision)
             left[i] |= decision.h < world.H or decision.rho > 0.0
             if agent.rule.by_coin:

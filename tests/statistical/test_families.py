@@ -442,7 +442,7 @@ def test_the_places_are_what_they_say():
     problems = [place.problem for place in places]
     assert {(1, 1), (1, 2), (2, 1)} <= {(problem.S, problem.H) for problem in problems}
     assert sum(problem.unknown_rows is not None for problem in problems) == 3
-    assert sum(problem.r_next_rows is not None for problem in problems) == 2
+    assert sum(problem.pays_by_next for problem in problems) == 2
     assert [problem.start is None for problem in problems].count(True) == 1
     assert len(FAMILIES) >= 12
 

@@ -21,7 +21,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.logs.writing import write_log
-from surefoot.model.transitions import transitions_of
+from surefoot.model.transitions import Transitions
 
 DELTA = 0.05
 LOGS = 60
@@ -303,7 +303,7 @@ def padded(log):
     counts = log.counts
     table = counts.n_sas.copy()
     table[:, :-1, :, :-1], table[..., -1] = given.n_sas, 0
-    counts.transitions = transitions_of(table)
+    counts.transitions = Transitions.of_table(table)
     counts.n_start[:-1], counts.n_start[-1] = given.n_start, 0
     return counts
 

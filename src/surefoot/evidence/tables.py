@@ -553,7 +553,7 @@ def require_small(
             f"{path}: H is {H}, expected at most {LONGEST} steps: the file is damaged. Restore a "
             "copy."
         )
-    n_sas = arrays["n_sas"][-1:]  # how often
+    n_sas = np.atleast_1d(arrays["n_sas"])[-1:]  # how often
     total = float(n_sas.sum(dtype=np.float64)) if n_sas.dtype.kind in "iu" else np.nan
     # In returns and accounts (`sums`) the first numbers count episodes, which are worth at most H
     # each.

@@ -307,7 +307,7 @@ def dense_mask(lists: Successors, S: int, A: int) -> Bools:
     """Return the mask (S, A, S) of lists, or (H, S, A, S), if it is small."""
     shape = (rows_of(lists, S * A), S * A, S)
     require_small("The mask", shape, "problem.mask_lists")
-    mask = masked(lists, (rows_of(lists, S * A), S * A, S)).reshape(-1, S, A, S)
+    mask = read_only(masked(lists, (rows_of(lists, S * A), S * A, S)).reshape(-1, S, A, S))
     return np.asarray(mask[0] if len(mask) == 1 else mask)
 
 

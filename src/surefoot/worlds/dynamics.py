@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.base.arrays import Floats
+from surefoot.base.validation import as_floats
 from surefoot.errors import InvalidModel
 from surefoot.model.listed import aligned, as_lists
 from surefoot.model.problem import Problem
@@ -51,9 +52,9 @@ def table_of(rewards: Any) -> Any:
 def rewards_by_step(rewards: Any, word: str) -> bool:
     """Are there rewards for each step?"""
     table = table_of(rewards)
-    return (
-        isinstance(table, list | tuple) if as_lists(rewards) else np.ndim(table) == AXES[word] + 1
-    )
+    if as_lists(rewards):
+        return isinstance(table, list | tuple)
+    return as_floats(word, table, InvalidModel).ndim == AXES[word] + 1
 
 
 def require_steps(word: str, found: int, steps: int) -> None:

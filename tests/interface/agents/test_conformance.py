@@ -324,7 +324,7 @@ def test_an_agent_that_pools_what_must_not_be_pooled():
 
 def test_an_agent_that_changes_the_counts(world):
     def greedy(fields, counts):
-        counts.n_sas[0, 0, 0, 0] += 1
+        counts.played[0, 0, 0] += 1
 
     assert_found(sf.check_agent(Own(world, greedy)), "plan() changed the counts")
 

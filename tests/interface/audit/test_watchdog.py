@@ -22,11 +22,11 @@ FLOOR = 1.3  # the baseline is worth 1.5 in `Coin`
 
 class Coin(TwoStates):
     """Either action leads to state 1 with its probability `good`, from episode `changes` on with
-    0.1.
+    0.1. `played` is where the episodes begin to be numbered.
     """
 
-    def __init__(self, good=(0.5, 0.6), changes=10**9):
-        self.good, self.changes = good, changes
+    def __init__(self, good=(0.5, 0.6), changes=10**9, played=0):
+        self.good, self.changes, self.k = good, changes, played - 1
 
     def chance(self, action):
         return 0.1 if self.k >= self.changes else self.good[action]

@@ -323,7 +323,7 @@ def test_the_control_reads_the_bomb(tmp_path):
 
 def test_the_limit_can_be_lifted_and_lowered(tmp_path, monkeypatch, assert_refused):
     path = tmp_path / "counts.npz"
-    counts = sf.Counts(np.zeros((40, 5, 40), dtype=np.int64), H=3)  # 64 kB
+    counts = sf.Counts(np.ones((40, 2, 40), dtype=np.int64), H=3)  # 77 kB
     counts.save(path)
     assert sf.Counts.load(path) == counts
     monkeypatch.setenv("SUREFOOT_LARGEST_FILE", "60000")
@@ -379,7 +379,9 @@ def test_hand_made_files_are_read(tmp_path, assert_refused):
     """The control of the test above: but for what is wrong with each, those files are good."""
     number = header("<i8", "()")
     needed = [("H.npy", number + (1).to_bytes(8, "little")), ("episodes.npy", number + bytes(8))]
-    needed += [("n_sas.npy", ONE), ("played.npy", header("<i8", "(1, 1)") + bytes(8))]
+    needed += [("n_sas.npy", header("<i8", "(3, 0)"))]
+    needed += [("list_shape.npy", header("<i8", "(3,)") + np.array([0, 1, 1]).tobytes())]
+    needed += [("played.npy", header("<i8", "(1, 1)") + bytes(8))]
     needed += [("stream.npy", header("<U22", "()") + STREAM.encode("utf-32-le"))]
     hand_made(tmp_path / "file.npz", *needed)
     with np.load(tmp_path / "file.npz") as data:

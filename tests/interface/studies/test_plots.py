@@ -344,16 +344,17 @@ class TestCertificates:
         np.testing.assert_allclose(played.get_ydata(), [0.6, (1.0 + 1.1 + third) / 3, 1.3])
 
     def test_with_many_states_only_what_every_plan_bounds_is_drawn(self):
-        """Of the ends and the first splice; other splices have the lowest value where they need
-        not be bounded.
+        """The ends and the first splice, and others if they were ever bounded: else they have the
+        lowest value.
         """
         lower = np.arange(12.0).reshape(2, 6)
-        for S, drawn in ((64, [0, 1, 2, 3, 4, 5]), (65, [0, 1, 5])):
-            found = plots.by_h0(lower, 5, S)
+        some = lower * [1, 1, 0, 1, 0, 1]
+        for candidates, drawn in ((lower, [0, 1, 2, 3, 4, 5]), (some, [0, 1, 3, 5])):
+            found = plots.by_h0(candidates, 5)
             assert list(found) == drawn
             assert all(values.tolist() == lower[:, h0].tolist() for h0, values in found.items())
-            assert list(plots.by_h0(lower[:, :2], 5, S)) == [0, 5]
-            assert plots.by_h0(lower[:, :1], 5, S) == {}
+        assert list(plots.by_h0(lower[:, :2], 5)) == [0, 5]
+        assert plots.by_h0(lower[:, :1], 5) == {}
 
     def test_without_a_floor_the_picture_says_so(self):
         results = results_of(study_of(agents=["bpi-ucbvi"]))

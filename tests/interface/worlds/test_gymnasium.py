@@ -227,7 +227,7 @@ def test_rewards_by_next_state_stay_and_the_papers_bounds_refuse_them(assert_ref
     instead.
     """
     world = walk_world()
-    after = world.problem.r_next_rows.reshape(-1, 3, 2, 3)
+    after = world.problem.r_next_at(0)[None]
     # 5 and -1, rescaled
     assert after[0, 0, 1, 2] == pytest.approx(1.0) and after[0, 0, 1, 1] == pytest.approx(0.0)
     baseline = sf.uniform(4, 3, 2)
@@ -247,7 +247,7 @@ def test_rewards_by_next_state_stay_and_the_papers_bounds_refuse_them(assert_ref
         bounds=sf.Bernstein(),
     )
     means = world.averaged()
-    assert means.problem.r_next_rows is None
+    assert not means.problem.pays_by_next
     assert_array_equal(means.r, world.r)
     assert_array_equal(means.P, world.P)
     run = sf.learn(Tabled(walk()), sf.StepMix.paper(means.problem, baseline, 0.1), 5, seed=0)
@@ -260,7 +260,7 @@ def test_rewards_by_next_state_stay_and_the_papers_bounds_refuse_them(assert_ref
     }
     # control: one reward for all outcomes of a pair
     same = sf.from_gymnasium(Tabled(plain), horizon=4)
-    assert same.problem.r_next_rows is None
+    assert not same.problem.pays_by_next
     sf.StepMix.paper(same.problem, baseline, 0.1)
 
 
