@@ -178,10 +178,9 @@ def runs_with_wrong_values(kind, scale, delta=0.5, control=False):
     for run in range(RUNS):
         rng = np.random.default_rng(run)
         counts = sf.Counts.zeros(problem, pooled=True)
-        known = agent.evidence(counts)
         spoilt = moved = False
         for length in lengths(800, 0.25):
-            decision = agent.decide(known)
+            decision = agent.decide(agent.evidence(counts))
             key = decision.explorer.tobytes()
             if key not in truth:
                 splices = [sf.splice(baseline, decision.explorer, int(h)) for h in agent.h0]

@@ -158,7 +158,7 @@ def test_the_worst_explorer_keeps_the_share_too(name, kind):
     worst = worst_policy(world)
     world, agent = learner(name, kind, explorer=lambda counts, rng: worst, replan=0.1)
     for seed in range(2):
-        run = sf.simulate(world, agent, 200, seed, progress=False)
+        run = sf.simulate(world, agent, 800, seed, progress=False)
         assert run.violations == 0
         assert run.off_baseline == 0
         assert run.min_value < run.baseline

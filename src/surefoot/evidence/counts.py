@@ -64,8 +64,7 @@ PLANNED = tuple(f"planned_{name}" for name in (*REQUIRED, *OPTIONAL))
 
 class Counts(CountTables):
     """How often each next state followed each pair: n_sas (H, S, A, S), or (1, S, A, S) when pooled
-    over steps. With more than 64 states only what was seen is held (`entries`), and n_sas is a
-    copy.
+    over steps. What was seen is held in lists (`entries`), and n_sas is a copy.
 
     Beside it is what other certificates read: sums of rewards (x_sa) where rewards are unknown,
     first states (n_start), and the returns of whole baseline episodes: their number, their sum, and

@@ -56,8 +56,8 @@ class TabularMDP(FrozenRecord):
     in `units`; without them, rewards lie in [0, 1]. `Rescaled(r)` is a table in [0, 1].
 
     For many states, P and r_next may be sparse matrices of scipy, (S*A, S) with the row s*A + a for
-    each pair, together with `H`; or a list of one for each step. The world is then `sparse`: it is
-    read by `successors` and `p_list`.
+    each pair, together with `H`; or a list of one for each step. However P is given, it is kept as
+    lists: `successors` and `p_list`.
 
     `problem` is what an agent knows: all but P. `problem.forget(rewards=True)` is a problem with
     less knowledge, and `with_support()` a world whose agents know which transitions are possible.
