@@ -33,7 +33,7 @@ import numpy as np
 
 from surefoot import kernels
 from surefoot.base.arrays import Bools, Floats, Ints
-from surefoot.model.count_lists import Entries, entries_of, lists_from
+from surefoot.model.count_lists import Entries, entries_of, frequencies_of, lists_from
 from surefoot.model.problem import Problem
 
 SLACK = 2.0**-50  # of everything summed: more than the rounding errors of lgamma, log and the sums
@@ -82,7 +82,7 @@ def set_undeclared(balls: "kernels.Balls", problem: Problem, log_union: float) -
     others = lists_from(Entries(place[kept], state[kept], n[kept]), lists.at.shape, lists.S)
     radius = balls.scale * undeclared_radii(place, n, unseen, lists.visits.reshape(-1), log_union)
     eps.reshape(-1)[~alone] = radius[~alone]
-    return balls._replace(n_sas=others, n_sa=others.visits, eps=eps)
+    return balls._replace(n_sas=others, p=frequencies_of(others), n_sa=others.visits, eps=eps)
 
 
 def undeclared_radii(

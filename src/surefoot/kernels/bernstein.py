@@ -10,8 +10,8 @@ from surefoot.kernels.jit import compiled
 from surefoot.model.count_lists import CountLists
 
 # A copy of the frequencies with the pairs last is made where it has at most so many numbers for
-# each place of the arena: with it, several pairs are summed at a time.
-MOST_COPIED = 4
+# each next state in the lists, or stays in a cache: with it, several pairs are summed at a time.
+MOST_COPIED, IN_CACHE = 4, 2**15
 
 
 class Estimate(NamedTuple):
@@ -163,7 +163,7 @@ def estimate_from(
     `refresh_all` fills it.
     """
     rows, pairs = lists.at.shape
-    copied = rows * lists.S * pairs <= MOST_COPIED * len(lists.state)
+    copied = rows * lists.S * pairs <= max(MOST_COPIED * int(lists.size.sum()), IN_CACHE)
     return Estimate(
         n_sas=lists,
         n_sa=lists.visits,

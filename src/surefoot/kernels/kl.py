@@ -46,6 +46,7 @@ class Balls(NamedTuple):
     """
 
     n_sas: CountLists  # expected counts, in a forecast, are floats
+    p: Floats  # (arena,): the frequencies of n_sas
     n_sa: Ints  # (rows, S*A): the visits of n_sas
     # (rows, S*A): how often each pair was played, at the last step, too; sums of rewards rest on it
     played: Ints
@@ -60,7 +61,7 @@ class Balls(NamedTuple):
     z_sa: Ints  # (rows, S*A): sums of x (1 - x) of rewards x; of size 0 likewise
     unknown: Bools  # (rows or 1, S*A); of size 0 likewise
     gathered: Floats  # (S,) scratch: the values of one pair's next states
-    p_hat: Floats  # (S,) scratch: their frequencies
+    p_hat: Floats  # (S,) scratch: their frequencies, in the order of a mask
     # (4,): the lowest and the highest of all lower values of the next step, and of all upper ones
     ahead: Floats
     log_union: float  # log(1 / delta_0): fixed before the data
@@ -123,7 +124,7 @@ def refresh_kl(balls: Balls, row: int, pair: int) -> None:
         n,
         balls.full_support,
         balls.log_union,
-        balls.p_hat,
+        balls.p[at : at + size],
     )
 
 
@@ -503,12 +504,18 @@ def worst_of_pair(
                 low, high = min(low, v), max(high, v)
         if n == 0:
             return float(low)
-        for j in range(size):
-            W[j] = value_after(
-                paid, h, pair, balls.n_sa.shape[1], lists.S, lists.state[at + j], V, sign
-            )
-            p_hat[j] = lists.n[at + j] / n
-        return worst_mean_at_once(p_hat, W, size, sign, eps, balls.margin, low, high)
+        if after:
+            for j in range(size):
+                W[j] = value_after(
+                    paid, h, pair, balls.n_sa.shape[1], lists.S, lists.state[at + j], V, sign
+                )
+        elif size < lists.S:
+            for j in range(size):
+                W[j] = V[lists.state[at + j]]
+        else:  # its states are all of them, in their order
+            W = V
+        p = balls.p[at : at + size]
+        return worst_mean_at_once(p, W, size, sign, eps, balls.margin, low, high)
     i = mask_list(balls, row, pair)
     first, m = balls.mask.first[i], balls.mask.first[i + 1] - balls.mask.first[i]
     low, high = math.inf, -math.inf
@@ -520,7 +527,7 @@ def worst_of_pair(
         p_hat[j] = 0.0
         place = s_next if size == lists.S else seen
         if place < size and lists.state[at + place] == s_next:
-            p_hat[j] = lists.n[at + place] / n
+            p_hat[j] = balls.p[at + place]
             seen += 1
     return worst_mean_at_once(p_hat, W, m, sign, eps, balls.margin, low, high)
 
@@ -561,6 +568,7 @@ def balls_from(
     none = np.zeros(0, dtype=np.int64)
     return Balls(
         n_sas=lists,
+        p=np.zeros(len(lists.state)),
         n_sa=lists.visits,
         played=played.reshape(rows, pairs),
         n_fresh=np.full((rows, pairs), -1, dtype=lists.n.dtype),

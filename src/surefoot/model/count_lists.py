@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.base.arrays import AnyArray, Ints
+from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.model.successors import Successors, offsets
 
 USED, LONGEST = 0, 1  # of CountLists.sizes
@@ -138,6 +138,16 @@ def lists_from(entries: Entries, shape: tuple[int, int], S: int, H: int = 0) -> 
     return CountLists(
         at.copy(), size.copy(), size.copy(), visits.reshape(shape), arena, counts, sizes, S
     )
+
+
+def frequencies_of(lists: CountLists) -> Floats:
+    """The share of each count in those of its list, in the order of the arena."""
+    sizes = lists.size.reshape(-1)
+    first = offsets(sizes)
+    places = np.repeat(lists.at.reshape(-1) - first[:-1], sizes) + np.arange(first[-1])
+    p = np.zeros(len(lists.n))
+    p[places] = lists.n[places] / np.repeat(np.maximum(lists.visits.reshape(-1), 1), sizes)
+    return p
 
 
 def added(entries: Entries, S: int) -> Entries:

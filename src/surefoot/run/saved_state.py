@@ -52,7 +52,7 @@ class RunIdentity:
     episodes: int
     seed: int
     counts: Counts  # those that it started from
-    dynamics: list[AnyArray | None] | None  # the arrays of the true ones, where they are known
+    dynamics: str | None  # a digest of the true ones, where they are known
     watchdog: Watchdog | None = None
     source: str = ""  # of the episodes that it numbers
 

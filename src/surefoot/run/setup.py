@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ from surefoot.agents.base import Agent, CostBudget, CountingAgent, adapted
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats
-from surefoot.base.digest import digest, one_row
 from surefoot.base.validation import REWARD_UNITS, VIOLATION_TOLERANCE, require_integer
 from surefoot.errors import FloorAboveBaseline, InvalidModel, InvalidSetting
 from surefoot.evidence.counts import Counts
@@ -59,12 +57,10 @@ class RunSetup:
     costs: CostBudget | None = None  # given: violations are of this budget, not of a floor
     baseline_cost: float | None = None
 
-    @cached_property
+    @property
     def dynamics(self) -> str | None:
-        """A digest of the true dynamics: what simulated counts are evidence about."""
-        if self.world is None:
-            return None
-        return f"dynamics {digest([one_row(array) for array in self.world.dynamics])}"
+        """What simulated counts are evidence about: the true dynamics."""
+        return None if self.world is None else self.world.dynamics
 
     @property
     def level(self) -> float:

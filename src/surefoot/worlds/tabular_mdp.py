@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from surefoot import kernels
 from surefoot.base.arrays import AnyArray, Floats, Indices, Ints
+from surefoot.base.digest import digest, one_row
 from surefoot.base.validation import (
     FrozenRecord,
     as_floats,
@@ -192,10 +193,10 @@ class TabularMDP(FrozenRecord):
         """
         return np.broadcast_to(self.P_rows, (self.H, self.S, self.A, self.S))
 
-    @property
-    def dynamics(self) -> list[AnyArray | None]:
-        """The arrays of the transition probabilities as they are stored, which identify them."""
-        return [*self.successors, self.p_list]
+    @cached_property
+    def dynamics(self) -> str:
+        """A digest of the transition probabilities, which identifies them."""
+        return f"dynamics {digest([one_row(array) for array in (*self.successors, self.p_list)])}"
 
     @property
     def table(self) -> SparseTable:
