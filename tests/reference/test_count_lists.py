@@ -1,14 +1,14 @@
-"""Counts in lists of the next states that were seen: against a dictionary, against tables, and in
+"""Counts in lists of the next states that were seen: against a dictionary, against numpy, and in
 plans.
 
 - Lists: what is added, in any order and beyond any room, is what a dictionary holds; compiled or
-  not.
-- Plans: the same counts in a table and in lists give the same plan, within rounding; the paper's
-  bounds to the bit.
+  not, and also where lists become full.
+- Plans: the same counts give the same plan to the bit, however their lists are laid out.
 - The closed form of a worst mean: against the dual in 50 digits. Control: the lowest value among
   those seen.
 """
 
+import bisect
 import itertools
 
 import mpmath
@@ -18,23 +18,22 @@ import scipy.sparse
 from numpy.testing import assert_array_equal
 
 import surefoot as sf
-from in_lists import A, H, S, in_lists, problem_of, small_world
+from layouts import A, H, S, compact, full, problem_of, small_world
 from plain_loop import simulate_plainly
 from surefoot import kernels
 from surefoot.audit import verifier
 from surefoot.errors import InvalidCounts, InvalidFile
 from surefoot.kernels import lists as compiled_lists
 from surefoot.kernels.kl import worst_mean_at_once
-from surefoot.model import count_lists, transitions
+from surefoot.model import count_lists
 from surefoot.model.count_lists import (
     Entries,
-    added,
     entries_of,
     lists_from,
     lists_have_room,
     with_room,
 )
-from surefoot.model.transitions import Lists, Table, more_than, same_counts
+from surefoot.model.transitions import Transitions
 
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -43,11 +42,13 @@ def empty(rows=2, pairs=6, S=3):
     return lists_from(Entries(NONE, NONE, NONE), (rows, pairs), S)
 
 
+@pytest.mark.parametrize("S", [1, 2, 3, 5, 40, 1000])
 @pytest.mark.parametrize(
-    "add", [count_lists.add_to_list, compiled_lists.add_to_list], ids=["plain", "compiled"]
+    "add", [count_lists.add_to_list, compiled_lists._add_to_list], ids=["plain", "compiled"]
 )
-def test_lists_hold_what_a_dictionary_holds(add):
-    rng, S, expected = np.random.default_rng(1), 40, {}
+def test_lists_hold_what_a_dictionary_holds(add, S):
+    """With few states all lists become full; with many none does."""
+    rng, expected = np.random.default_rng(1), {}
     lists = empty(S=S)
     for _ in range(2000):
         row, pair, s_next, more = (int(rng.integers(n)) for n in (2, 6, S, 5))
@@ -60,12 +61,8 @@ def test_lists_hold_what_a_dictionary_holds(add):
     assert list(
         zip(zip(place.tolist(), state.tolist(), strict=True), n.tolist(), strict=True)
     ) == sorted(expected.items())
-    assert (
-        lists.visits.sum()
-        == Lists(lists, 2).total
-        == Lists(lists, 2).copy().total
-        == sum(expected.values())
-    )
+    assert lists.visits.sum() == sum(expected.values())
+    assert set((lists.size == S).reshape(-1).tolist()) == {S < 1000}
 
 
 @pytest.mark.parametrize("S", [3, 70])
@@ -120,105 +117,147 @@ def test_counts_are_taken_from_sparse_matrices(S):
         sf.Counts(matrices, H=3)
 
 
-def test_room_for_an_episode_is_enough():
-    """Whichever pairs and states it visits: nothing is refused after `lists_have_room`."""
-    rng, S, H = np.random.default_rng(2), 50, 8
-    lists = empty(rows=1, pairs=4, S=S)
-    for _ in range(200):
-        lists = lists if lists_have_room(lists, H) else with_room(lists, H)
-        assert all(
-            count_lists.add_to_list(lists, 0, int(rng.integers(4)), int(rng.integers(S)), 1)
-            for _ in range(H)
-        )
+def smallest(lists, H):
+    """The same lists in the smallest arena that has room for H more transitions, it is said."""
+
+    def cut(length):
+        return lists._replace(state=lists.state[:length].copy(), n=lists.n[:length].copy())
+
+    lengths = range(len(lists.state))
+    return cut(bisect.bisect_left(lengths, True, key=lambda n: lists_have_room(cut(n), H)))
 
 
-def both(rows=2, S=5, A=2, seed=0):
-    n_sas = np.random.default_rng(seed).poisson(0.5, (rows, S, A, S))
-    table = Table(n_sas)
-    return table, Lists.of(table.entries, table.shape)
+@pytest.mark.parametrize("S", [1, 2, 3, 5, 40, 63, 1000])
+@pytest.mark.parametrize("way", ["one pair", "each pair", "any"])
+def test_room_for_an_episode_is_enough(S, way):
+    """Whichever pairs and states it visits: nothing is refused after `lists_have_room`, in lists
+    of any size, also those that become full. The dearest is a list at its last doubling.
+    """
+    rng, H, pairs = np.random.default_rng(2), 8, 8
+    for seen in range(min(S, 40) + 1):
+        lists = with_room(empty(rows=1, pairs=pairs, S=S), 2000)
+        for pair, s_next in itertools.product(range(pairs), range(seen)):
+            assert count_lists.add_to_list(lists, 0, pair, s_next, 1)
+        lists = smallest(lists, H)
+        assert lists_have_room(lists, H) and not lists_have_room(lists, H + 1)
+        assert lists_have_room(with_room(lists, H), H)
+        for step in range(H):
+            pair, s_next = {
+                "one pair": (0, (seen + step) % S),
+                "each pair": (step, seen % S),
+                "any": (int(rng.integers(pairs)), int(rng.integers(S))),
+            }[way]
+            assert count_lists.add_to_list(lists, 0, pair, s_next, 1), (seen, step)
 
 
-def test_tables_and_lists_answer_the_same():
-    table, lists = both()
-    more = both(seed=3)[0].entries
-    for change in (
-        lambda x: x,
-        lambda x: x.copy(),
-        lambda x: x.pooled(),
-        lambda x: x.add_entries(more) or x,
+@pytest.mark.parametrize("S", [5, 12])
+def test_transitions_answer_as_numpy(S):
+    """In lists that are full, and in others."""
+    table, more = np.random.default_rng(0).poisson(0.2, (2, 3, S, 2, S))[:2]
+    counts, others = Transitions.of_table(table), Transitions.of_table(more)
+    size = counts.lists.size
+    assert (size == S).any() and ((size > 0) & (size < S)).any()
+    grown = counts.copy()
+    grown.add_entries(others.entries)
+    for found, expected in (
+        (counts, table),
+        (counts.copy(), table),
+        (counts.as_floats(), table),
+        (counts.pooled(), table[:-1].sum(axis=0, keepdims=True)),
+        (grown, table + more),
     ):
-        one, other = change(table), change(lists)
-        assert one.shape == other.shape and one.total == other.total > 0
-        for name in ("n_sa", "into", "n_sas"):
-            assert_array_equal(getattr(one, name), getattr(other, name))
-        assert same_counts(one, other)
-    grown = more_than(lists, both()[1])
-    assert same_counts(Lists.of(grown, lists.shape), Lists.of(added(more, 5), lists.shape))
-    assert not same_counts(lists, both()[0])
+        assert found.shape == expected.shape[:3] and found.total == expected.sum() > 0
+        assert_array_equal(found.n_sas, expected)
+        assert_array_equal(found.n_sa, expected.sum(axis=-1))
+        assert_array_equal(found.into, expected.sum(axis=(1, 2)))
+        assert found == Transitions.of_table(expected)
+    place, state, n = counts.beyond(others)
+    less = (table - more).reshape(-1, S)
+    assert_array_equal(np.transpose([place, state]), np.argwhere(less))
+    assert_array_equal(n, less[place, state])
+    assert counts != others
+    assert counts != grown
 
 
 def test_a_copy_is_not_changed_with_its_origin():
-    _, lists = both()
+    lists = Transitions.of_table(np.random.default_rng(0).poisson(0.5, (2, 5, 2, 5)))
     before, kept = lists.total, lists.copy()
     lists.add(*(np.array([x]) for x in (0, 1, 1, 4)))
     assert lists.total == before + 1 and kept.total == before
 
 
 def test_a_large_table_is_not_made():
-    counts = sf.Counts(Lists.of(Entries(NONE, NONE, NONE), (1, 20_000, 4)), H=3)
+    counts = sf.Counts(Transitions.of(Entries(NONE, NONE, NONE), (1, 20_000, 4)), H=3)
     with pytest.raises(InvalidCounts, match=r"Use counts\.entries"):
         counts.n_sas  # noqa: B018
-    small = sf.Counts(Lists.of(Entries(NONE, NONE, NONE), (1, 70, 2)), H=1)
+    small = sf.Counts(Transitions.of(Entries(NONE, NONE, NONE), (1, 70, 2)), H=1)
     with pytest.raises(ValueError, match="read-only"):
         small.n_sas[0, 0, 0, 0] = 1
 
 
 WORDS = (
     "plain | mask | next | next mask | starts | unknown | unknown starts mask | nostart | by "
-    "step | relative | paper"
+    "step | by step next mask | relative"
 )
+
+
+def agent_of(word, kind, problem, bounds):
+    floor = sf.Relative(0.3) if word == "relative" else 0.3
+    known = {"delta": 0.1, "pooled": "by step" not in word, "bounds": bounds, "returns": None}
+    return kind(problem, sf.uniform(H, S, A), floor, **known)
+
+
+def laid_out(counts):
+    """The same counts: as they are, compact, and full."""
+    found = counts, compact(counts), full(counts)
+    sizes = [other.transitions.lists.size for other in found]
+    assert (sizes[0] == S).any() and (sizes[1] < S).all()
+    assert set(sizes[2].reshape(-1).tolist()) <= {0, S}
+    assert all(other == counts for other in found)
+    return found
 
 
 @pytest.mark.parametrize("word", WORDS.split(" | "))
 @pytest.mark.parametrize("kind", [sf.EpsMix, sf.StepMix])
-def test_the_same_plan_from_a_table_and_from_lists(word, kind, monkeypatch):
-    """Values agree to 1e-12, and rho and h with them."""
+def test_a_plan_does_not_depend_on_the_layout_of_lists(word, kind):
+    """To the bit, whether lists are full or not."""
     made = small_world(word)
     problem = problem_of(word, made)
-    floor = sf.Relative(0.3) if word == "relative" else 0.3
-    bounds = sf.Bernstein(scale=1e-4) if word == "paper" else sf.KL()
-    pooled = word != "by step"
-    known = {"delta": 0.1, "pooled": pooled, "bounds": bounds, "returns": None}
-    agent = kind(problem, sf.uniform(H, S, A), floor, **known)
-    counts = sf.simulate(made, sf.BPIUCBVI(problem, pooled=pooled), 3000, seed=3).counts
-    assert isinstance(counts.transitions, Table)
-    dense = agent.plan(counts)
-    monkeypatch.setattr(transitions, "MOST_IN_A_TABLE", 1)
-    listed = in_lists(counts, problem)
-    assert isinstance(listed.transitions, Lists)
-    found = agent.plan(listed)
-    exact = 0.0 if word == "paper" else 1e-12
-    assert_same_values(found, dense, exact)
-    assert (
-        found.h == dense.h
-        and found.source == dense.source
-        and found.rho == pytest.approx(dense.rho, abs=1e-10)
-    )
-    assert found.upper == pytest.approx(dense.upper, abs=1e-12)
-    assert word in ("relative", "paper") or found.source != "baseline"
+    agent = agent_of(word, kind, problem, sf.KL())
+    counts = sf.simulate(made, sf.BPIUCBVI(problem, pooled=agent.pooled), 3000, seed=3).counts
+    one, *others = map(agent.plan, laid_out(counts))
+    for other in others:
+        assert_same_plan(other, one)
+    assert one.source != "baseline" or word == "relative"
 
 
-def assert_same_values(found, other, atol):
-    """Of the candidates that matter: the chosen one, its neighbour, the ends. Others have the
-    same value, or 0.
-    """
-    c = len(found.candidates) - 1 if found.h == H else found.h
-    matter = np.isin(np.arange(len(found.candidates)), [0, c - 1, c, len(found.candidates) - 1])
-    close = np.isclose(found.candidates, other.candidates, rtol=0, atol=atol)
-    assert (close | (~matter & (found.candidates == 0.0))).all(), (
-        found.candidates,
-        other.candidates,
-    )
+@pytest.mark.parametrize("word", ["plain", "by step"])
+@pytest.mark.parametrize("kind", [sf.EpsMix, sf.StepMix])
+def test_the_papers_plan_has_the_same_bits_with_and_without_a_copy(
+    word, kind, counts_of, monkeypatch
+):
+    """A copy of the frequencies with the pairs last, and the lists themselves, in any layout."""
+    made = small_world(word)
+    agent = agent_of(word, kind, made.problem, sf.Bernstein(scale=1e-6))
+    counts = counts_of(made, sf.uniform(H, S, A), 30_000, 3, agent.pooled)
+    plans = []
+    for most, other in itertools.product((0, 10**9), laid_out(counts)):
+        monkeypatch.setattr("surefoot.kernels.bernstein.MOST_COPIED", most)
+        assert (agent.evidence(other).model.P_hat.size > 0) == (most > 0)
+        plans.append(agent.plan(other))
+    for found in plans[1:]:
+        assert_same_plan(found, plans[0])
+    assert plans[0].source != "baseline"
+
+
+def assert_same_plan(found, expected):
+    assert_array_equal(found.candidates, expected.candidates)
+    for name in ("source", "h", "rho", "lower", "upper"):
+        assert getattr(found, name) == getattr(expected, name), name
+    mixed = isinstance(expected.policy, sf.EpisodicMixture)
+    for name in ("first", "second") if mixed else ():
+        assert_array_equal(getattr(found.policy, name), getattr(expected.policy, name))
+    assert mixed or (found.policy == expected.policy).all()
 
 
 def dual(p, d, eps, t):
@@ -278,7 +317,8 @@ def run():
 
 def test_many_states_are_counted_in_lists(run):
     _, agent, found = run
-    assert isinstance(found.counts.transitions, Lists) and agent.replan_share == 0.1
+    size = found.counts.transitions.lists.size
+    assert ((size > 0) & (size < 70)).any() and agent.replan_share == 0.1
     assert (
         found.counts.total == 2000 * 2 and found.counts.episodes == 2000 and found.violations == 0
     )
@@ -352,7 +392,7 @@ def test_a_pass_in_parts_has_the_bits_of_one(run, bounds):
     passes, values = [], []
     for parts in (None, 1, 3):
         known, L = agent.evidence(found.counts), np.zeros(4)
-        splices = kernels.empty_splices(agent.slots(known.model), agent.pi_b)
+        splices = kernels.empty_splices(agent.slots(known), agent.pi_b)
         kernels.refresh_all(known.model)
         given = known.model, splices, known.start, known.returns, agent.rule, L
         kernels.bound_candidates(*given) if parts is None else kernels.bound_in_parts(*given, parts)
