@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.model.sparse import SparseTable
+from surefoot.model.transitions import Transitions
 
 S, A, H = 3, 2, 3
 # seed, and floor as a share of the baseline's value, that make all three exits be taken; and when
@@ -85,3 +87,20 @@ def kind(request):
 @pytest.fixture(scope="session")
 def case_of():
     return make
+
+
+@pytest.fixture
+def no_tables(monkeypatch):
+    """From the call on, no table over next states is made of lists: not for counts, a mask, rewards
+    or a world.
+    """
+
+    def refused(*_):
+        raise AssertionError("a table was made of lists")
+
+    def forbid():
+        monkeypatch.setattr(Transitions, "n_sas", property(refused))
+        monkeypatch.setattr(SparseTable, "dense", refused)
+        monkeypatch.setattr("surefoot.model.listed.dense_mask", refused)
+
+    return forbid

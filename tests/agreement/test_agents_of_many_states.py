@@ -1,39 +1,23 @@
-"""Explorers, checks, forecasts and ledgers of many states: over lists, against the same problem in
-tables.
+"""Explorers, checks, forecasts, learners and ledgers of many states: what they draw and record,
+against numpy; and that no table over next states is made on the way.
 
-Small problems are read twice: as they are, and with `MOST_IN_A_TABLE` so low that counts are lists.
-Large ones are refused where a number for every next state would be needed, before anything is made
-of them.
+Large problems are refused where a number for every next state would be needed, before anything is
+made of them.
 """
 
-import sys
+import inspect
+import json
 
 import numpy as np
 import pytest
 import scipy.sparse
 
 import surefoot as sf
-from in_lists import A, H, S, in_lists, problem_of, small_world
+from layouts import A, H, S, compact, problem_of, small_world
 from surefoot.audit import verifier
 from surefoot.audit.records import FORMAT, OF_LISTS, chained, first_record, format_of
-from surefoot.model.transitions import Lists, Table
-
-
-@pytest.fixture
-def only_lists(monkeypatch):
-    """From here on counts are lists, and none becomes a table."""
-
-    def refused(self):
-        raise AssertionError("a table was made of lists")
-
-    def force():
-        for name, module in list(sys.modules.items()):
-            if name.startswith("surefoot") and hasattr(module, "MOST_IN_A_TABLE"):
-                monkeypatch.setattr(module, "MOST_IN_A_TABLE", 1)
-        monkeypatch.setattr(Lists, "n_sas", property(refused))
-
-    return force
-
+from surefoot.base.validation import REWARD_UNITS
+from surefoot.worlds.gymnasium import TabularEnv
 
 WORDS = (
     "plain",
@@ -62,32 +46,44 @@ class Means:
         return a / (a + b)
 
 
+def best_of_the_mean_world(problem, counts):
+    """The best policy of the posterior's mean: a visit more for each possible next state, and a
+    reward of 1 and one of 0 more where rewards are unknown.
+    """
+    possible = np.broadcast_to(problem.support, counts.n_sas.shape)
+    p = np.where(possible, counts.n_sas + 1.0, 0.0)
+    p /= p.sum(axis=-1, keepdims=True)
+    r, V, policy = problem.r_rescaled, np.zeros(S), np.zeros((H, S, A))
+    if problem.unknown_rows is not None:
+        r = np.broadcast_to((counts.x_sa / REWARD_UNITS + 1) / (counts.played + 2), r.shape)
+    for h in reversed(range(H)):
+        after = problem.r_next_at(h) if problem.pays_by_next else r[h][..., None]
+        Q = (p[counts.row(h)] * (after + V)).sum(axis=-1)
+        policy[h, np.arange(S), Q.argmax(axis=1)] = 1.0
+        V = Q.max(axis=1)
+    return policy
+
+
 @pytest.mark.parametrize("word", WORDS)
-def test_thompson_draws_the_same_world_from_lists(word, only_lists):
+def test_thompson_plays_the_best_policy_of_what_it_draws(word, no_tables):
     """With the means in place of draws: the best policy of the mean world. Control: real
     draws give another one.
     """
     made = small_world(word)
     problem, pooled = problem_of(word, made), "by step" not in word
     counts = seen(made, problem, pooled, 30)
-    assert isinstance(counts.transitions, Table)
+    expected = best_of_the_mean_world(problem, counts)
+    no_tables()
     explorer = sf.Thompson(problem)
-    policy = explorer(counts, Means())
+    np.testing.assert_array_equal(explorer(counts, Means()), expected)
     rng = np.random.default_rng(0)
-    assert any((policy != explorer(counts, rng)).any() for _ in range(20))
-    only_lists()
-    found = in_lists(counts, problem)
-    assert isinstance(found.transitions, Lists)
-    np.testing.assert_array_equal(explorer(found, Means()), policy)
+    assert any((explorer(counts, rng) != expected).any() for _ in range(20))
 
 
-def test_thompson_draws_gammas_of_the_right_shapes(only_lists):
+def test_thompson_draws_gammas_of_the_right_shapes():
     """Each possible next state has the prior and its visits, and nothing else is drawn."""
     made = small_world("mask")
     counts = seen(made, made.problem, True, 30)
-    table = counts.n_sas[0] + 1.0
-    only_lists()
-    found = in_lists(counts, made.problem)
     asked = []
 
     class Noted(Means):
@@ -95,8 +91,8 @@ def test_thompson_draws_gammas_of_the_right_shapes(only_lists):
             asked.append(shape)
             return shape
 
-    sf.Thompson(made.problem)(found, Noted())
-    np.testing.assert_array_equal(asked[0], table[made.problem.support[0]])
+    sf.Thompson(made.problem)(counts, Noted())
+    np.testing.assert_array_equal(asked[0], counts.n_sas[0][made.problem.support[0]] + 1.0)
     sf.Thompson(made.problem)(sf.Counts.zeros(made.problem, pooled=True), Noted())
     assert asked[1].tolist() == [1.0] * int(made.problem.support.sum())
 
@@ -154,22 +150,56 @@ def test_agents_of_many_states_are_checked(by_next, mask):
     assert not sf.check_agent(Boastful(made.problem, sf.uniform(3, 400, A), 0.5, pooled=True)).ok
 
 
-@pytest.mark.parametrize("word", ["plain", "next mask", "unknown mask nostart"])
-def test_a_forecast_from_lists_is_that_from_tables(word, only_lists):
+@pytest.mark.parametrize("word", WORDS)
+def test_a_forecast_does_not_depend_on_the_layout_of_lists(word, no_tables):
     """What stands for the world is the same: frequencies, and where nothing was seen, all next
     states alike.
     """
     made = small_world(word)
-    problem = problem_of(word, made)
-    agent = sf.EpsMix(problem, sf.uniform(H, S, A), 0.3, delta=0.1, pooled=True)
-    counts = seen(made, problem, True, 5)
+    problem, pooled = problem_of(word, made), "by step" not in word
+    agent = sf.EpsMix(problem, sf.uniform(H, S, A), 0.3, delta=0.1, pooled=pooled)
+    counts = seen(made, problem, pooled, 5)
     assert (counts.n_sa == 0).any()
-    tables = sf.forecast(agent, counts=counts).outlooks[0]
-    assert tables.first_mixture is not None
-    only_lists()
-    lists = sf.forecast(agent, counts=in_lists(counts, problem)).outlooks[0]
+    no_tables()
+    one, other = (sf.forecast(agent, counts=each).outlooks[0] for each in (counts, compact(counts)))
+    assert one.first_mixture is not None
     for field in ("first_mixture", "first_optimistic"):
-        assert getattr(lists, field) == getattr(tables, field)
+        assert getattr(one, field) == getattr(other, field)
+
+
+@pytest.mark.parametrize("by_next", [False, True])
+@pytest.mark.parametrize("kind", [sf.EpsMix, sf.StepMix])
+def test_runs_and_ledgers_make_no_tables(kind, by_next, no_tables, tmp_path):
+    """Simulated in one go, and learnt live; with counts and plans saved, merged and explained."""
+    made = large(400, by_next)
+    no_tables()
+    agent = kind(made.problem, sf.uniform(3, 400, A), 0.5, delta=0.1, pooled=True)
+    counts = sf.simulate(made, agent, 20, seed=0, ledger=tmp_path / "ledger").counts
+    live = sf.learn(TabularEnv(made), agent, 20, seed=1, save=tmp_path / "run").counts
+    counts.save(tmp_path / "counts.npz")
+    assert sf.Counts.load(tmp_path / "counts.npz") == counts
+    assert counts.forget_returns().merge(live.forget_returns()).episodes == 40
+    assert agent.plan(counts).explain()
+
+
+def test_tables_are_noticed(no_tables):
+    """The control of the others."""
+    made = large(400)
+    no_tables()
+    counts = sf.Counts.zeros(made.problem)
+    for read in (lambda: counts.n_sas, lambda: made.P, lambda: made.problem.support):
+        with pytest.raises(AssertionError, match="a table was made of lists"):
+            read()
+
+
+@pytest.mark.parametrize("kind", [sf.StepMix.paper, sf.EpsMix.paper, sf.BPIUCBVI, sf.StepNoMix])
+def test_other_agents_make_no_tables(kind, no_tables):
+    made = large(400, mask=False)
+    no_tables()
+    known = {"baseline": sf.uniform(3, 400, A), "floor": 0.5, "delta": 0.1}
+    asked = inspect.signature(kind).parameters
+    agent = kind(made.problem, **{name: x for name, x in known.items() if name in asked})
+    assert sf.simulate(made, agent, 20, seed=0).counts.episodes == 20
 
 
 def test_a_few_states_stand_for_all_of_many():
@@ -185,8 +215,6 @@ def lines_of(path):
 
 def rewritten(lines, change):
     """The same ledger after a change, with digests that fit."""
-    import json
-
     records, before, made = [json.loads(line) for line in lines], "0" * 64, []
     change(records)
     for record in records:
