@@ -1,13 +1,14 @@
-"""Sparse worlds against dense ones with the same numbers, against scipy's matrix product, and
-against enumeration.
+"""Worlds of many states, given as arrays and as sparse matrices: against numpy, and against
+enumeration.
 
-Exact values, start values and simulated runs have the same bits. `solve` and `occupancy` add over
-all next states in numpy's order, which differs: they agree to 1e-13. Blocks follow the same law.
+Both are read as the same lists. Exact values agree with numpy's to 1e-12, and have the same bits
+with and without a copy of the probabilities whose pairs are last.
 """
 
 import itertools
 import pickle
-from dataclasses import replace
+import tracemalloc
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -15,13 +16,23 @@ import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 
 import surefoot as sf
+from plain_loop import simulate_plainly
+from surefoot.base.validation import REWARD_UNITS
 from surefoot.model.successors import Successors, listed
 from surefoot.run.blocks import listed_multinomial
-from surefoot.run.loops import known_rewards_in, play
-from surefoot.run.sample_log import draw_episodes
+from surefoot.run.loops import play
 from surefoot.worlds.exact import value_of
 
 S, A, H = 70, 3, 5
+
+
+class Twins(NamedTuple):
+    """One world, given twice, and its arrays."""
+
+    dense: sf.TabularMDP
+    sparse: sf.TabularMDP
+    P: np.ndarray  # (H, S, A, S)
+    r: np.ndarray  # (H, S, A, S) or (H, S, A, 1), rescaled
 
 
 def drawn(seed, stationary=True, branch=3):
@@ -50,20 +61,21 @@ def matrices(P):
 
 
 def twins(seed, stationary=True, start=None, random_rewards=False):
-    """The same world twice: dense and sparse, with rewards by state and action."""
+    """Rewards by state and action."""
     rng, P = drawn(seed, stationary)
     r = rng.random((S, A) if stationary else (H, S, A))
     first = rng.dirichlet(np.ones(S)) if start == "several" else None
     settings = {"H": H, "start": first, "random_rewards": random_rewards}
-    return sf.TabularMDP(P[0] if stationary else P, r, **settings), sf.TabularMDP(
-        matrices(P), r, **settings
+    return Twins(
+        sf.TabularMDP(P[0] if stationary else P, r, **settings),
+        sf.TabularMDP(matrices(P), r, **settings),
+        np.broadcast_to(P, (H, S, A, S)),
+        np.broadcast_to(r[..., None], (H, S, A, 1)),
     )
 
 
 def twins_by_next(seed, stationary=True, reward_steps=1, units=None):
-    """The same with rewards by next state, which not all successors pay; two successors, whose
-    sums have one order.
-    """
+    """Rewards by next state, which not all successors pay."""
     rng, P = drawn(seed, stationary, branch=2)
     units = units or sf.Units()
     shape = (reward_steps, S, A, S)
@@ -72,9 +84,12 @@ def twins_by_next(seed, stationary=True, reward_steps=1, units=None):
     )
     by_step = [scipy.sparse.csr_array(rows.reshape(S * A, S)) for rows in r]
     settings = {"H": H, "units": units}
-    dense = sf.TabularMDP(P[0] if stationary else P, r_next=r[0] if len(r) == 1 else r, **settings)
-    return dense, sf.TabularMDP(
-        matrices(P), r_next=by_step[0] if len(r) == 1 else by_step, **settings
+    one = len(r) == 1
+    return Twins(
+        sf.TabularMDP(P[0] if stationary else P, r_next=r[0] if one else r, **settings),
+        sf.TabularMDP(matrices(P), r_next=by_step[0] if one else by_step, **settings),
+        np.broadcast_to(P, (H, S, A, S)),
+        np.broadcast_to((r - units.low) / units.scale, (H, S, A, S)),
     )
 
 
@@ -96,36 +111,64 @@ def some_policy(seed=0):
 
 
 @all_worlds
-def test_a_sparse_world_is_the_dense_one(kind):
-    dense, sparse = WORLDS[kind]()
-    assert sparse.sparse
-    assert not dense.sparse
-    assert_array_equal(sparse.P, dense.P)
-    assert_array_equal(sparse.P_rows, dense.P_rows)
-    assert_array_equal(sparse.P_pairs, dense.P_pairs)
+def test_both_hold_what_was_given(kind):
+    twins = WORLDS[kind]()
+    s, a, s_next = np.ogrid[:S, :A, :S]
+    for world in twins[:2]:
+        assert_array_equal(world.P, twins.P)
+        for h in range(H):
+            expected = np.broadcast_to(twins.r[h], (S, A, S))
+            found = np.broadcast_to(world.mean_reward(h, s, a, s_next), expected.shape)
+            assert_array_equal(found, expected)
+            assert_array_equal(world.problem.r_next_at(h), expected)
+        means = (twins.P * twins.r).sum(axis=-1)
+        assert_allclose(np.broadcast_to(world.r_rescaled, means.shape), means, rtol=0, atol=1e-14)
+    dense, sparse = twins[:2]
     for mine, its in zip(sparse.successors, dense.successors, strict=True):
         assert_array_equal(mine, its)
     assert_array_equal(sparse.p_list, dense.p_list)
+    assert_array_equal(sparse.paid_list, dense.paid_list)
     assert_array_equal(sparse.r_rescaled, dense.r_rescaled)
-    states = np.arange(S)
-    s, a, s_next = np.meshgrid(states, np.arange(A), states, indexing="ij")
-    for h in range(H):
-        assert_array_equal(sparse.mean_reward(h, s, a, s_next), dense.mean_reward(h, s, a, s_next))
-        assert_array_equal(sparse.problem.r_next_at(h), dense.problem.r_next_at(h))
+
+
+def backed_up(twins, V, h):
+    """In the user's units."""
+    units = twins.sparse.problem.units
+    return (twins.P[h] * (units.low + units.scale * twins.r[h] + V)).sum(axis=-1)
 
 
 @all_worlds
 def test_exact_values(kind):
-    dense, sparse = WORLDS[kind]()
-    for seed in range(3):
-        pi = some_policy(seed)
-        assert_array_equal(sf.policy_value(sparse, pi), sf.policy_value(dense, pi))
-        mixture = sf.EpisodicMixture(pi, some_policy(seed + 9), 0.3)
-        assert value_of(sparse, mixture) == value_of(dense, mixture)
-        assert_allclose(sf.occupancy(sparse, pi), sf.occupancy(dense, pi), rtol=0, atol=1e-13)
-    best, its = sf.solve(sparse), sf.solve(dense)
-    assert_allclose(best.Q, its.Q, rtol=0, atol=1e-12)
-    assert_array_equal(best.policy, its.policy)
+    twins = WORLDS[kind]()
+    world = twins.sparse
+    d, V, best = np.zeros((H, S, A)), np.zeros((H + 1, S)), np.zeros(S)
+    pi, at = some_policy(), world.start
+    for h in range(H):
+        d[h] = at[:, None] * pi[h]
+        at = np.einsum("sa,sat->t", d[h], twins.P[h])
+    for h in reversed(range(H)):
+        V[h] = (pi[h] * backed_up(twins, V[h + 1], h)).sum(axis=-1)
+        best = backed_up(twins, best, h).max(axis=-1)
+    assert_allclose(sf.policy_value(world, pi), V, rtol=0, atol=1e-12)
+    assert_allclose(sf.occupancy(world, pi), d, rtol=0, atol=1e-13)
+    other = some_policy(9)
+    mixed = 0.7 * sf.value(world, pi) + 0.3 * sf.value(world, other)
+    mixture = sf.EpisodicMixture(pi, other, 0.3)
+    units = world.problem.units
+    assert H * units.low + units.scale * value_of(world, mixture) == pytest.approx(mixed, abs=1e-11)
+    assert world.at_start(sf.solve(world).V[0]) == pytest.approx(float(world.start @ best))
+
+
+@all_worlds
+def test_values_have_the_same_bits_with_and_without_a_copy(kind, monkeypatch):
+    """Of the probabilities, with the pairs last."""
+    found = []
+    for most in (0, 10**9):
+        monkeypatch.setattr("surefoot.kernels.values.MOST_COPIED", most)
+        world = WORLDS[kind]().sparse
+        assert (world.P_pairs.size > 0) == (most > 0)
+        found.append([sf.policy_value(world, some_policy(seed)) for seed in range(3)])
+    assert_array_equal(*found)
 
 
 def test_values_by_enumeration():
@@ -179,77 +222,71 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "agent"), CASES)
-def test_runs_have_the_same_bits(agent, kind, assert_same_run):
-    """The fused loop and the loop plan by plan, in the dense and in the sparse world: counts,
-    curve and violations.
-    """
-    dense, sparse = WORLDS[kind]()
-    floor = 0.5 * sf.value(dense, sf.uniform(H, S, A))
-    runs = [
-        sf.simulate(world, AGENTS[agent](dense.problem, floor), episodes=400, seed=7)
-        for world in (dense, sparse)
-    ]
-    assert_same_run(*runs)
+def test_runs_have_the_bits_of_the_plain_loop(agent, kind, assert_same_run):
+    """Counts, curve and violations of the fused loop, or of the loop plan by plan."""
+    world = WORLDS[kind]().sparse
+    floor = 0.5 * sf.value(world, sf.uniform(H, S, A))
+    one, other = (
+        run(world, AGENTS[agent](world.problem, floor), episodes=400, seed=7)
+        for run in (sf.simulate, simulate_plainly)
+    )
+    assert_same_run(one, other)
 
 
 @all_worlds
 def test_runs_of_agents_that_know_the_lists(kind, assert_same_run):
-    """Agents that know rewards and mask as lists, and as arrays: the same plans, counts and
-    values.
-    """
-    runs = []
-    for world in (world.with_support() for world in WORLDS[kind]()):
-        value = sf.value(world, sf.uniform(H, S, A))
-        floor = world.problem.lowest + 0.5 * (value - world.problem.lowest)
-        agent = replace(mixing(sf.EpsMix)(world.problem, floor), pooled=world.stationary)
-        runs.append(sf.simulate(world, agent, episodes=300, seed=1))
-    assert_same_run(*runs)
+    """Agents that know rewards and mask: played in compiled code, and by the plain loop."""
+    world = WORLDS[kind]().sparse.with_support()
+    value = sf.value(world, sf.uniform(H, S, A))
+    floor = world.problem.lowest + 0.5 * (value - world.problem.lowest)
+    agent = sf.EpsMix(
+        world.problem,
+        sf.uniform(H, S, A),
+        floor,
+        delta=0.1,
+        replan=0.0,
+        pooled=world.stationary,
+    )
+    one, other = (
+        run(world, agent, episodes=300, seed=1) for run in (sf.simulate, simulate_plainly)
+    )
+    assert_same_run(one, other)
 
 
 @all_worlds
-def test_episodes_and_logs_draw_the_same(kind):
-    dense, sparse = WORLDS[kind]()
-    pi = some_policy()
-    rngs = [np.random.default_rng(5) for _ in range(2)]
+def test_episodes_go_where_the_world_may(kind):
+    """And are paid what the transition pays."""
+    twins, rng = WORLDS[kind](), np.random.default_rng(5)
+    units = twins.sparse.problem.units
     for _ in range(20):
-        mine, its = (play(world, pi, rng) for world, rng in zip((sparse, dense), rngs, strict=True))
-        for one, other in (
-            (mine.states, its.states),
-            (mine.actions, its.actions),
-            (mine.rewards, its.rewards),
-        ):
-            assert_array_equal(one, other)
-    mine, its = (
-        draw_episodes(world, pi, 200, np.random.default_rng(6)) for world in (sparse, dense)
-    )
-    assert_array_equal(mine[0], its[0])
-    assert_array_equal(mine[1], its[1])
+        one = play(twins.sparse, some_policy(), rng)
+        h, s, a, s_next = np.arange(H), one.states[:-1], one.actions, one.states[1:]
+        assert (twins.P[h, s, a, s_next] > 0.0).all()
+        paid = np.broadcast_to(twins.r, twins.P.shape)[h, s, a, s_next]
+        if not twins.sparse.random_rewards:
+            assert_allclose(one.rewards, units.low + units.scale * paid, rtol=0, atol=1e-12)
 
 
 @all_worlds
 def test_what_the_support_says(kind):
-    dense, sparse = (world.with_support() for world in WORLDS[kind]())
-    assert sparse.problem.knows_support
-    assert sparse.problem.support_rows is None
-    assert_array_equal(sparse.problem.support, dense.problem.support)
+    """What may happen does, at this step or, in a stationary world, at any."""
+    twins = WORLDS[kind]()
+    possible, all_possible = twins.P > 0.0, twins.P[: 1 if twins.sparse.stationary else H] > 0.0
+    problem = twins.sparse.with_support().problem
+    assert problem.knows_support and not problem.forget(support=True).knows_support
+    assert_array_equal(problem.support, all_possible)
     for h, s, a, s_next in itertools.product(range(H), range(0, S, 3), range(A), range(S)):
-        assert sparse.problem.allows(h, s, a, s_next) == dense.problem.allows(h, s, a, s_next)
-    assert sparse.problem.absorbing_state == dense.problem.absorbing_state
-    bounds = sf.KL()
-    assert bounds.events(sparse.problem, False) == bounds.events(dense.problem, False)
-    baseline = sf.uniform(H, S, A)
-    for known in (True, False):  # also where every next state is possible
-        problems = [world.problem.forget(support=not known) for world in (sparse, dense)]
-        returns = [sf.StepMix(p, baseline, floor=p.lowest).possible_returns for p in problems]
-        assert returns[0] == returns[1]
+        assert problem.allows(h, s, a, s_next) == possible[h, s, a, s_next]
+    several = np.count_nonzero(all_possible.sum(axis=-1) > 1)
+    assert sf.KL().events(problem, problem.stationary) == several
+    assert sf.KL().events(problem, False) == several * (H if problem.stationary else 1)
 
 
 @all_worlds
 def test_copies_are_equal(kind):
-    _, world = WORLDS[kind]()
+    world = WORLDS[kind]().sparse
     for one in (world, world.with_support()):
         copy = pickle.loads(pickle.dumps(one))
-        assert copy.sparse
         assert copy.problem.same_as(one.problem)
         assert copy.problem.fingerprint == one.problem.fingerprint
         assert_array_equal(copy.p_list, one.p_list)
@@ -265,8 +302,7 @@ def test_blocks_follow_the_same_law():
     standard error, is above 5 with probability 6e-5 if the law is right; a probability that is
     wrong by 0.015 is missed with less than 1e-3.
     """
-    dense, sparse = WORLDS["stationary"]()
-    pair, _, p = sparse.entries(0)
+    pair, _, p = WORLDS["stationary"]().sparse.entries(0)
     first = np.searchsorted(pair, np.arange(S * A))
     n = np.full(S * A, 40_000)
     n[3] = 0
@@ -280,29 +316,27 @@ def test_blocks_follow_the_same_law():
         np.maximum(expected * (1 - p), 1e-12)
     )
     assert (wrong[n[pair] > 0] > 5.0).any()  # the control
-    assert dense.S == S
 
 
 @all_worlds
 def test_kernels_read_what_an_agent_knows(kind):
-    """Known rewards beside the lists of successors are those of the dense table."""
-    dense, sparse = WORLDS[kind]()
-    mine, its = (known_rewards_in(world, world.problem) for world in (sparse, dense))
-    assert_array_equal(np.broadcast_to(mine.r, its.r.shape), its.r)
-    if its.r_next.size == 0:
-        assert mine.r_next.size == 0
+    """Rewards in units of 2^-20, rounded down: of pairs, or beside the lists of successors."""
+    twins = WORLDS[kind]()
+    world = twins.sparse
+    found, units = world.rewards_for(world.problem), np.floor(twins.r * REWARD_UNITS)
+    if not world.problem.pays_by_next:
+        assert found.r_next.size == 0
+        assert_array_equal(np.broadcast_to(found.r, (H, S * A)), units.reshape(H, S * A))
         return
     for h in range(H):
-        first = 0 if sparse.stationary else int(sparse.successors.first[h * S * A])
-        pair, state, _ = sparse.entries(h)
-        found = mine.r_next[h % len(mine.r_next), first : first + len(pair)]
-        assert_array_equal(found, its.r_next[h % len(its.r_next), pair, state])
+        first = 0 if world.stationary else int(world.successors.first[h * S * A])
+        pair, state, _ = world.entries(h)
+        paid = found.r_next[h % len(found.r_next), first : first + len(pair)]
+        assert_array_equal(paid, units[h].reshape(S * A, S)[pair, state])
 
 
 def test_a_dense_table_that_does_not_fit_is_refused_before_it_is_copied():
     """Arrays of 16 GB that are one number in memory: a copy would be noticed."""
-    import tracemalloc
-
     S, A = 20_000, 5
     whole, rows = np.broadcast_to(1 / S, (S, A, S)), np.arange(S * A)
     stay = scipy.sparse.csr_array((np.ones(S * A), (rows, rows // A)), shape=(S * A, S))
