@@ -1,4 +1,4 @@
-"""Methods that run over lists (above 64 states), against the same formulas written here over whole
+"""Methods that learn and explore over lists, against the same formulas written here over whole
 tables.
 
 Worlds of 66 to 80 states with one to four successors, of which nothing but arrays is used. Values

@@ -133,15 +133,22 @@ def test_duplicates_are_added_up_and_zeros_left_out():
             {"r": None, "r_next": sparse(2 * EVEN + 1)},
             "r_next of state 0, action 0, next state 0 is 1.5",
         ),
-        (
-            EVEN.reshape(S, A, S),
-            {"r": None, "r_next": sparse()},
-            "r_next is sparse, but P is a dense array",
-        ),
     ],
 )
 def test_bad_matrices_are_refused(P, settings, text, assert_refused):
     assert_refused(sf.SurefootError, text, sf.TabularMDP, P, **({"r": R, "H": H} | settings))
+
+
+@pytest.mark.parametrize("P", [EVEN.reshape(S, A, S), sparse()], ids=["array", "matrix"])
+def test_arrays_and_matrices_may_be_mixed(P):
+    paid = np.arange(S * A * S).reshape(S * A, S) / 50
+    for r_next in (paid.reshape(S, A, S), scipy.sparse.csr_array(paid)):
+        world = sf.TabularMDP(P, r_next=r_next, H=H)
+        assert_array_equal(world.P_rows[0].reshape(S * A, S), EVEN)
+        assert_array_equal(world.problem.r_next_at(0).reshape(S * A, S), paid)
+        assert sf.value(world, sf.uniform(H, S, A)) == pytest.approx(
+            0.25 * paid[:A].sum() / A + 2 * paid.mean()
+        )
 
 
 def test_rewards_that_are_not_stored(assert_refused):
@@ -190,7 +197,8 @@ def test_sizes_that_do_not_fit_are_refused_before_memory_is_taken(assert_refused
 
 def test_dense_arrays_of_a_large_world_are_refused_with_what_to_read(assert_refused):
     world = sf.world("grid-traps", rows=70, columns=70).with_support()
-    for read in (lambda: world.P, lambda: world.P_rows, lambda: world.P_pairs):
+    assert world.P_pairs.size == 0
+    for read in (lambda: world.P, lambda: world.P_rows):
         assert_refused(sf.InvalidModel, r"Read world\.successors and world\.p_list instead", read)
     with pytest.raises(sf.InvalidModel, match=r"Read problem\.mask_lists instead"):
         _ = world.problem.support
@@ -232,7 +240,7 @@ def test_a_problem_may_be_sparse_by_itself(assert_refused):
     mask = sparse(changed((slice(None), 0), 0.0) > 0)
     problem = sf.Problem(R, H=H, support=mask, stationary=True)
     assert problem.knows_support
-    assert problem.mask_lists is None  # few states: an array
+    assert problem.mask_lists.of(0).tolist() == [1, 2, 3]
     assert "support known" in repr(problem)
     assert not problem.allows(0, 1, 1, 0)
     assert problem.allows(0, 1, 1, 3)
@@ -240,21 +248,20 @@ def test_a_problem_may_be_sparse_by_itself(assert_refused):
     by_step = sf.Problem(R, H=H, support=[mask] * H)
     assert not by_step.same_as(problem)
     paid = sf.Problem(r_next=sparse(), H=H, stationary=True)
-    assert paid.r_next_rows.shape == (1, S * A, S)
+    assert_array_equal(paid.r_next_at(1).reshape(S * A, S), EVEN)
     assert not paid.plain
     assert_refused(
         sf.InvalidSetting, "next state", sf.StepMix.paper, paid, sf.uniform(H, S, A), floor=0.1
     )
     hidden = paid.forget(rewards=True)
-    assert hidden.r_next_rows is None
+    assert hidden.paid_lists is None
     assert hidden.stationary
     assert sf.KL().events(problem, pooled=True) == S * A
 
 
-def test_with_many_states_lists_are_kept():
+def test_a_problem_says_what_its_lists_hold():
     loops = scipy.sparse.eye_array(100, format="csr")
     many = sf.Problem(r_next=2 * loops, H=H, support=loops, units=sf.Units(-2, 2))
-    assert (many.r_next_rows, many.support_rows) == (None, None)
     assert isinstance(many.arguments()["r_next"], SizedLists)
     assert many.paid_lists.elsewhere == 0.5
     assert float(many.reward_of(0, 3, 0, 3)) == 1.0
@@ -271,14 +278,14 @@ def lake(n):
 
 
 @pytest.mark.parametrize(
-    ("make", "horizon", "states", "is_sparse"),
+    ("make", "horizon", "states"),
     [
-        (lambda: gymnasium.make("Taxi-v4"), 30, 502, True),
-        (lambda: gymnasium.make("FrozenLake8x8-v1"), 100, 65, False),
-        (lambda: lake(64), 130, 4097, True),
+        (lambda: gymnasium.make("Taxi-v4"), 30, 502),
+        (lambda: gymnasium.make("FrozenLake8x8-v1"), 100, 65),
+        (lambda: lake(64), 130, 4097),
     ],
 )
-def test_environments(make, horizon, states, is_sparse):
+def test_environments(make, horizon, states):
     """Against the model that the environment shows: rows, rewards, ends. No array over all pairs
     of states is made.
     """
@@ -290,7 +297,6 @@ def test_environments(make, horizon, states, is_sparse):
     used = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert states == world.S
-    assert world.sparse == is_sparse
     assert used < 200 * 10**6
     assert seconds < 20.0
     assert world.problem.absorbing_state == env.observation_space.n
@@ -310,25 +316,20 @@ def test_environments(make, horizon, states, is_sparse):
             assert world.r[-1, s, a] == pytest.approx(mean, abs=1e-9 * units.scale)
 
 
-def test_a_small_and_a_large_environment_are_read_alike(monkeypatch):
-    """Taxi as a dense world, as all environments were read before: the same numbers, values and
-    rewards.
+def test_what_a_large_environment_leaves_unsaid(monkeypatch):
+    """What follows from how the problem is built is said of all states, or, where that would be
+    too many lists, of two; of the others nothing, not even that no state leads to the common start:
+    a wider set of worlds, so lower values still hold.
     """
-    large = sf.from_gymnasium("Taxi-v4", horizon=5)
-    monkeypatch.setattr("surefoot.worlds.gymnasium.MOST_IN_A_TABLE", 10**6)
     small = sf.from_gymnasium("Taxi-v4", horizon=5)
-    assert large.sparse
-    assert not small.sparse
+    monkeypatch.setattr("surefoot.worlds.outcomes.MOST_LISTED", 0)
+    large = sf.from_gymnasium("Taxi-v4", horizon=5)
     assert_array_equal(large.P_rows, small.P_rows)
     assert_array_equal(large.r_rescaled, small.r_rescaled)
-    pi = sf.uniform(6, 502, 6)
-    assert_array_equal(sf.policy_value(large, pi), sf.policy_value(small, pi))
     assert large.problem.absorbing_state == small.problem.absorbing_state
-    # What follows from how the problem is built is said of two states; of the others nothing, not
-    # even that no state leads to the common start: a wider set of worlds, so lower values still
-    # hold.
-    kept = large.problem.support & ~small.problem.support
-    assert not kept[..., :501].any()
+    wider = large.problem.support & ~small.problem.support
+    assert wider.any()
+    assert not wider[..., :501].any()
     assert (small.problem.support <= large.problem.support).all()
 
 
@@ -343,7 +344,6 @@ def test_a_small_and_a_large_environment_are_read_alike(monkeypatch):
 )
 def test_large_families(name, sizes, states, most):
     world = sf.world(name, **sizes)
-    assert world.sparse
     assert states == world.S
     assert (
         1 <= np.diff(world.successors.first).min() <= np.diff(world.successors.first).max() <= most
