@@ -22,7 +22,7 @@ from table import Row, at_least, at_most, plain
 
 import surefoot as sf
 from surefoot.model.count_lists import Entries
-from surefoot.model.transitions import Lists
+from surefoot.model.transitions import Transitions
 from surefoot.run.blocks import listed_multinomial
 
 A, H, SUCCESSORS, VISITS = 5, 20, 3, 30
@@ -49,8 +49,8 @@ def world_of(S: int, visits=VISITS):
     n_sa, first = np.broadcast_to(visits, S * A).copy(), np.searchsorted(pair, np.arange(S * A))
     went = listed_multinomial(n_sa, first, chance, rng)
     seen = went > 0
-    lists = Lists.of(Entries(pair[seen], state[seen], went[seen]), (1, S, A))
-    return world, P, sf.Counts(lists, H=H, problem=world.problem)
+    counted = Transitions.of(Entries(pair[seen], state[seen], went[seen]), (1, S, A))
+    return world, P, sf.Counts(counted, H=H, problem=world.problem)
 
 
 def sweep(P, r, S: int) -> None:
