@@ -197,7 +197,7 @@ def test_a_large_table_is_not_made():
 
 WORDS = (
     "plain | mask | next | next mask | starts | unknown | unknown starts mask | nostart | by "
-    "step | by step next mask | relative"
+    "step | by step next mask | full support | full support mask | relative"
 )
 
 
@@ -223,7 +223,7 @@ def test_a_plan_does_not_depend_on_the_layout_of_lists(word, kind):
     """To the bit, whether lists are full or not."""
     made = small_world(word)
     problem = problem_of(word, made)
-    agent = agent_of(word, kind, problem, sf.KL())
+    agent = agent_of(word, kind, problem, sf.KL(full_support="full support" in word))
     counts = sf.simulate(made, sf.BPIUCBVI(problem, pooled=agent.pooled), 3000, seed=3).counts
     one, *others = map(agent.plan, laid_out(counts))
     for other in others:
