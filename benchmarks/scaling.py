@@ -46,7 +46,7 @@ def world_of(S: int, visits=VISITS):
     P = scipy.sparse.csr_array((p.ravel(), (pairs, states.ravel())), shape=(S * A, S))
     world = sf.TabularMDP(P, rng.random((S, A)), H=H)
     pair, state, chance = world.entries(0)
-    n_sa, first = np.broadcast_to(visits, S * A).copy(), np.searchsorted(pair, np.arange(S * A))
+    n_sa, first = np.broadcast_to(visits, S * A).copy(), np.searchsorted(pair, np.arange(S * A + 1))
     went = listed_multinomial(n_sa, first, chance, rng)
     seen = went > 0
     counted = Transitions.of(Entries(pair[seen], state[seen], went[seen]), (1, S, A))

@@ -303,7 +303,7 @@ def test_blocks_follow_the_same_law():
     wrong by 0.015 is missed with less than 1e-3.
     """
     pair, _, p = WORLDS["stationary"]().sparse.entries(0)
-    first = np.searchsorted(pair, np.arange(S * A))
+    first = np.searchsorted(pair, np.arange(S * A + 1))
     n = np.full(S * A, 40_000)
     n[3] = 0
     went = listed_multinomial(n, first, p, np.random.default_rng(1))
