@@ -424,3 +424,17 @@ def test_an_explanation_of_many_states(run):
     _, agent, found = run
     text = agent.plan(found.counts).explain()
     assert "certified" in text and "state" in text
+
+
+@pytest.mark.parametrize("as_matrices", [False, True])
+def test_counts_that_no_integer_holds_together_are_refused(as_matrices):
+    """Each is small enough, and their sum would be negative. Control: half as many are taken."""
+    S, A = 40, 32
+    for often, refused in ((2**53, True), (2**46, False)):
+        table = np.full((S, A, S), often)
+        given = scipy.sparse.csr_array(table.reshape(S * A, S)) if as_matrices else table
+        if refused:
+            with pytest.raises(InvalidCounts, match=r"expected at most 2\^62 in all"):
+                sf.Counts(given, H=2)
+        else:
+            assert sf.Counts(given, H=2).total == often * S * A * S

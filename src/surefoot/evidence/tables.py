@@ -155,6 +155,11 @@ class CountTables:
         else:
             table, self.pooled = table_of(n_sas, H)
             self.transitions = Transitions.of_table(table)
+        total = float(self.transitions.lists.n.sum(dtype=np.float64))
+        if total > LARGEST_SUM:
+            raise InvalidCounts(
+                f"n_sas adds up to {total:.3g} transitions, expected at most 2^62 in all."
+            )
         rows, S, A = self.transitions.shape
         if self.pooled and H is None:
             raise InvalidCounts(
