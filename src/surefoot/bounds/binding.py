@@ -70,7 +70,7 @@ def binding_pairs(
     for h in range(H):
         ahead = V_low[h + 1]
         row = counts.row(h)
-        kernels.look_ahead(evidence, ahead, ahead)
+        kernels.look_ahead(evidence, ahead, ahead, S * A, False)
         kernels.q_bounds(
             evidence, row, h, 0, S * A, H, ahead, ahead, scratch, kernels.LOWER, np.zeros((0, 0))
         )

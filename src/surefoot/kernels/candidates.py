@@ -170,10 +170,11 @@ def bound_range(evidence: Evidence, splices: Splices, lo: int, hi: int) -> None:
     A splice is pi_b before some step in lo..hi, and pi_bar from it on; and a backup is monotone in
     lower values.
     """
-    S = splices.pi_b.shape[1]
+    _, S, A = splices.pi_b.shape
     begin_range(splices, hi)
     for h in range(hi - 1, -1, -1):
-        look_ahead(evidence, splices.V_up[h + 1, TABLE], splices.V_low[h + 1, TABLE])
+        up, low = splices.V_up[h + 1, TABLE], splices.V_low[h + 1, TABLE]
+        look_ahead(evidence, up, low, S * A, False)
         bound_states(evidence, splices, h, TABLE, 0, S)
         widen_range(splices, h, lo)
 

@@ -53,21 +53,23 @@ def _q_bounds(evidence, row, h, lo, hi, H, V_up, V_low, scratch, wanted, pi):  #
     return call
 
 
-def look_ahead(evidence: Evidence, V_up: Floats, V_low: Floats) -> None:
-    """Find, once for all pairs of a step, what these bounds need of the values of the next step."""
+def look_ahead(evidence: Evidence, V_up: Floats, V_low: Floats, pairs: int, uppers: bool) -> None:
+    """Find, once for so many pairs of a step, what these bounds need of the next step's values.
+    `uppers`: are upper values wanted?
+    """
     if isinstance(evidence, Balls):
-        look_ahead_balls(evidence, V_up, V_low)
+        look_ahead_balls(evidence, V_up, V_low, pairs, uppers)
 
 
 @overload(look_ahead, jit_options=PART)
-def _look_ahead(evidence, V_up, V_low):  # type: ignore[no-untyped-def]
+def _look_ahead(evidence, V_up, V_low, pairs, uppers):  # type: ignore[no-untyped-def]
     if evidence.instance_class is Balls:
 
-        def at_balls(evidence, V_up, V_low):  # type: ignore[no-untyped-def]
-            look_ahead_balls(evidence, V_up, V_low)
+        def at_balls(evidence, V_up, V_low, pairs, uppers):  # type: ignore[no-untyped-def]
+            look_ahead_balls(evidence, V_up, V_low, pairs, uppers)
 
         return at_balls
-    return lambda evidence, V_up, V_low: None
+    return lambda evidence, V_up, V_low, pairs, uppers: None
 
 
 def refresh_pair(evidence: Evidence, row: int, pair: int) -> None:

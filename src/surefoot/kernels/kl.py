@@ -28,7 +28,8 @@ CLOSE = 1e-5
 # of everything summed, for each term of a sum and 8 more: rounding errors of lgamma, log and sums
 SLACK = 2.0**-52
 ROUNDING = 2.0**-52
-LOW, HIGH, LOW_UP, HIGH_UP = 0, 1, 2, 3  # of Balls.ahead
+# of Balls.ahead; the last two say whether there are logarithms of the next step's values
+LOW, HIGH, LOW_UP, HIGH_UP, LOGS, LOGS_UP = 0, 1, 2, 3, 4, 5
 # What is wanted of a table of Q: both values; the lower ones (and upper ones, where `Balls.uppers`
 # says so); or the upper ones, and of each state the lower one of its best action.
 BOTH, LOWER, BEST = 0, 1, 2
@@ -62,8 +63,10 @@ class Balls(NamedTuple):
     unknown: Bools  # (rows or 1, S*A); of size 0 likewise
     gathered: Floats  # (S,) scratch: the values of one pair's next states
     p_hat: Floats  # (S,) scratch: their frequencies, in the order of a mask
-    # (4,): the lowest and the highest of all lower values of the next step, and of all upper ones
+    # (6,): the lowest and the highest of all lower values of the next step, and of all upper ones
     ahead: Floats
+    # (4, S): log d and 1/d of the next step's values, d = V_low - min V_low, then max V_up - V_up
+    logs: Floats
     log_union: float  # log(1 / delta_0): fixed before the data
     # is the mixture Dirichlet(1/2) over all that is possible, and not one over unknown supports?
     full_support: bool
@@ -396,9 +399,10 @@ def add(x: float, y: float, sign: float) -> float:
 
 
 @compiled
-def look_ahead_balls(balls: Balls, V_up: Floats, V_low: Floats) -> None:
-    """Find the lowest and the highest of the next step's values. Empty ones stand for V_{H+1} =
-    0.
+def look_ahead_balls(balls: Balls, V_up: Floats, V_low: Floats, pairs: int, uppers: bool) -> None:
+    """Find the lowest and the highest of the next step's values, and, where so many pairs read
+    them, their logarithms, once for all; of the upper ones, if they are wanted. Empty ones stand
+    for V_{H+1} = 0.
     """
     ahead = balls.ahead
     ahead[:] = 0.0
@@ -410,6 +414,21 @@ def look_ahead_balls(balls: Balls, V_up: Floats, V_low: Floats) -> None:
             ahead[HIGH] = max(ahead[HIGH], V_low[s])
             ahead[LOW_UP] = min(ahead[LOW_UP], V_up[s])
             ahead[HIGH_UP] = max(ahead[HIGH_UP], V_up[s])
+    if V_low.shape[0] > 0 and pairs >= V_low.shape[0] and balls.paid.first.shape[0] == 0:
+        ahead[LOGS] = 1.0
+        logs_of(V_low, ahead[LOW], 1.0, balls.logs[0], balls.logs[1])
+        if uppers or balls.uppers:
+            ahead[LOGS_UP] = 1.0
+            logs_of(V_up, ahead[HIGH_UP], -1.0, balls.logs[2], balls.logs[3])
+
+
+@compiled
+def logs_of(V: Floats, worst: float, sign: float, log_d: Floats, per_d: Floats) -> None:
+    """Write log d and 1/d, d = sign (V - worst); of the worst value itself there is no limit."""
+    for s in range(V.shape[0]):
+        d = sign * (V[s] - worst)
+        log_d[s] = math.log(d) if d > 0.0 else math.inf
+        per_d[s] = 1.0 / d if d > 0.0 else 1.0
 
 
 @compiled
@@ -486,36 +505,45 @@ def worst_of_pair(
     """The worst mean of sign V over the ball of one pair. `worst` and `best` are places in
     `ahead`.
     """
-    lists, eps, n = balls.n_sas, balls.eps[row, pair], balls.n_sa[row, pair]
+    if masked(balls, row, pair):
+        return worst_of_mask(balls, row, h, pair, V, sign)
+    lists, eps, W, paid = balls.n_sas, balls.eps[row, pair], balls.gathered, balls.paid
+    at, size = lists.at[row, pair], lists.size[row, pair]
+    after = paid.first.shape[0] > 0
+    low, high = sign * balls.ahead[worst], sign * balls.ahead[best]
+    if after:  # any next state may follow: one that is listed there, or any other
+        i = (h * balls.n_sa.shape[1] + pair) % (paid.first.shape[0] - 1)
+        low, high = math.inf, -math.inf
+        if paid.first[i + 1] - paid.first[i] < lists.S:
+            low = sign * add(paid.elsewhere, balls.ahead[worst], sign)
+            high = sign * add(paid.elsewhere, balls.ahead[best], -sign)
+        for k in range(paid.first[i], paid.first[i + 1]):
+            v = sign * add(paid.paid[k], V[paid.state[k]] if V.shape[0] > 0 else 0.0, sign)
+            low, high = min(low, v), max(high, v)
+    if balls.n_sa[row, pair] == 0:
+        return float(low)
+    if balls.ahead[LOGS if sign > 0.0 else LOGS_UP] > 0.0:
+        return worst_mean_ahead(balls, row, pair, V, sign, low, high)
+    if after:
+        for j in range(size):
+            W[j] = value_after(
+                paid, h, pair, balls.n_sa.shape[1], lists.S, lists.state[at + j], V, sign
+            )
+    elif size < lists.S:
+        for j in range(size):
+            W[j] = V[lists.state[at + j]]
+    else:  # its states are all of them, in their order
+        W = V
+    p = balls.p[at : at + size]
+    return worst_mean_at_once(p, W, size, sign, eps, balls.margin, low, high)
+
+
+@compiled
+def worst_of_mask(balls: Balls, row: int, h: int, pair: int, V: Floats, sign: float) -> float:
+    """The worst mean of sign V over the ball of a pair whose possible next states are listed."""
+    lists, eps, paid = balls.n_sas, balls.eps[row, pair], balls.paid
     W, p_hat = balls.gathered, balls.p_hat
     at, size = lists.at[row, pair], lists.size[row, pair]
-    paid = balls.paid
-    after = paid.first.shape[0] > 0
-    if not masked(balls, row, pair):
-        low, high = sign * balls.ahead[worst], sign * balls.ahead[best]
-        if after:  # any next state may follow: one that is listed there, or any other
-            i = (h * balls.n_sa.shape[1] + pair) % (paid.first.shape[0] - 1)
-            low, high = math.inf, -math.inf
-            if paid.first[i + 1] - paid.first[i] < lists.S:
-                low = sign * add(paid.elsewhere, balls.ahead[worst], sign)
-                high = sign * add(paid.elsewhere, balls.ahead[best], -sign)
-            for k in range(paid.first[i], paid.first[i + 1]):
-                v = sign * add(paid.paid[k], V[paid.state[k]] if V.shape[0] > 0 else 0.0, sign)
-                low, high = min(low, v), max(high, v)
-        if n == 0:
-            return float(low)
-        if after:
-            for j in range(size):
-                W[j] = value_after(
-                    paid, h, pair, balls.n_sa.shape[1], lists.S, lists.state[at + j], V, sign
-                )
-        elif size < lists.S:
-            for j in range(size):
-                W[j] = V[lists.state[at + j]]
-        else:  # its states are all of them, in their order
-            W = V
-        p = balls.p[at : at + size]
-        return worst_mean_at_once(p, W, size, sign, eps, balls.margin, low, high)
     i = mask_list(balls, row, pair)
     first, m = balls.mask.first[i], balls.mask.first[i + 1] - balls.mask.first[i]
     low, high = math.inf, -math.inf
@@ -530,6 +558,31 @@ def worst_of_pair(
             p_hat[j] = balls.p[at + place]
             seen += 1
     return worst_mean_at_once(p_hat, W, m, sign, eps, balls.margin, low, high)
+
+
+@compiled
+def worst_mean_ahead(
+    balls: Balls, row: int, pair: int, V: Floats, sign: float, low: float, high: float
+) -> float:
+    """`worst_mean_at_once` by the logarithms that `look_ahead_balls` wrote: the same sums."""
+    lists, p, eps = balls.n_sas, balls.p, balls.eps[row, pair]
+    at, size = lists.at[row, pair], lists.size[row, pair]
+    if not eps < FAR or high - low <= 0.0:
+        return float(low)
+    k = 0 if sign > 0.0 else 2
+    log_d, per_d = balls.logs[k], balls.logs[k + 1]
+    at_zero, slope = -eps, 0.0
+    for j in range(at, at + size):
+        if p[j] > 0.0:
+            at_zero += p[j] * log_d[lists.state[j]]
+            slope += p[j] * per_d[lists.state[j]]
+    top = math.exp(at_zero)
+    if not top * slope > 1.0:
+        return float(low + max(top - balls.margin, 0.0))
+    W = balls.gathered
+    for j in range(size):
+        W[j] = V[lists.state[at + j]]
+    return worst_mean_within(p[at : at + size], W, size, sign, eps, balls.margin, low, high)
 
 
 @compiled
@@ -577,7 +630,8 @@ def balls_from(
         paid=PaidLists(none, none, np.zeros(0), 0.0) if paid is None else paid,
         gathered=np.zeros(max(lists.S, 4)),
         p_hat=np.zeros(max(lists.S, 4)),
-        ahead=np.zeros(4),
+        ahead=np.zeros(6),
+        logs=np.zeros((4, lists.S)),
         **settings._asdict(),
         **reward_fields(rewards, H, rows, pairs),
     )

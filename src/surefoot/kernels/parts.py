@@ -58,7 +58,7 @@ def bound_in_parts(
     """`bound_candidates` of all states, after anything may have changed, in so many parts.
     Return the floor.
     """
-    H, S, _ = splices.pi_b.shape
+    H, S, A = splices.pi_b.shape
     own = [
         (_own(evidence), splices._replace(scratch=cache_aligned(*splices.scratch.shape)))
         for _ in range(parts)
@@ -68,9 +68,8 @@ def bound_in_parts(
 
         def bound_step(h: int, slot: int) -> None:
             ahead = S if h < H - 1 else 0
-            look_ahead(
-                evidence, splices.V_up[h + 1, slot, :ahead], splices.V_low[h + 1, slot, :ahead]
-            )
+            up, low = splices.V_up[h + 1, slot, :ahead], splices.V_low[h + 1, slot, :ahead]
+            look_ahead(evidence, up, low, S * A, slot == 0)
             work = [
                 pool.submit(bound_states, *mine, h, slot, ends[i], ends[i + 1])
                 for i, mine in enumerate(own)

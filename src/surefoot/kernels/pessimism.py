@@ -57,7 +57,7 @@ def worst_values(
     for h in range(H - 1, -1, -1):
         row = 0 if pooled else h
         ahead = V_low[h + 1, : S if h < H - 1 else 0]
-        look_ahead(evidence, ahead, ahead)
+        look_ahead(evidence, ahead, ahead, S * A, False)
         for s in range(0, S, per_block):
             end = min(s + per_block, S)
             q_bounds(evidence, row, h, s * A, end * A, H, ahead, ahead, scratch, LOWER, pi[h])

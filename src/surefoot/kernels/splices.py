@@ -122,7 +122,7 @@ def bound_splices(
     """
     h0, pi_b = splices.h0, splices.pi_b
     V_up, V_low, changed = splices.V_up, splices.V_low, splices.changed
-    H, S, _ = pi_b.shape
+    H, S, A = pi_b.shape
     C = h0.shape[0]
     pooled = evidence.n_sa.shape[0] == 1 and H > 1
     policy_moved = False
@@ -138,7 +138,8 @@ def bound_splices(
             elif states.shape[0] > 0 and not pooled and not changed[h + 1, slot]:
                 s_lo, s_hi = states[h], states[h] + 1
             next_states = S if h < H - 1 else 0
-            look_ahead(evidence, V_up[h + 1, slot, :next_states], V_low[h + 1, slot, :next_states])
+            up, low = V_up[h + 1, slot, :next_states], V_low[h + 1, slot, :next_states]
+            look_ahead(evidence, up, low, (s_hi - s_lo) * A, slot == 0)
             policy_moved |= bound_states(evidence, splices, h, slot, s_lo, s_hi)
     return policy_moved
 
