@@ -117,11 +117,12 @@ def items() -> dict[str, Callable[[], Iterable[Any]]]:
     import instructions
     import linear_programs
     import live
-    import logs
     import peers
     import planning
     import processes
     import scaling
+
+    import logs
 
     return {
         "compile": processes.compile_time,
