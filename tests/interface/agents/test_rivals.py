@@ -2,6 +2,7 @@
 what, and that nothing which rests on a scaled constant or on an assertion is called certified.
 """
 
+import itertools
 import json
 
 import gymnasium
@@ -677,13 +678,9 @@ def test_an_account_says_what_it_rests_on(monkeypatch):
         return plan
 
     monkeypatch.setattr(sf.BudgetExploration, "make_plan", spy)
-    for given in ({}, {"baseline_value": 0.685}):
-        sf.simulate(
-            world,
-            sf.BudgetExploration(*three, bounds=sf.KL(full_support=True), **given),
-            4000,
-            seed=0,
-        )
+    for seed, given in itertools.product((0, 1), ({}, {"baseline_value": 0.685})):
+        agent = sf.BudgetExploration(*three, bounds=sf.KL(full_support=True), **given)
+        sf.simulate(world, agent, 4000, seed=seed)
     assert (
         "Trusted, given the baseline's value of 0.685: not certified."
         in seen["optimistic", "trusted", True]
