@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.model.sparse import SparseTable
+from surefoot.model.rows import Rows
 from surefoot.model.transitions import Transitions
 
 S, A, H = 3, 2, 3
@@ -100,7 +100,7 @@ def no_tables(monkeypatch):
 
     def forbid():
         monkeypatch.setattr(Transitions, "n_sas", property(refused))
-        monkeypatch.setattr(SparseTable, "dense", refused)
-        monkeypatch.setattr("surefoot.model.listed.dense_mask", refused)
+        monkeypatch.setattr(Rows, "dense", refused)
+        monkeypatch.setattr(Rows, "dense_mask", refused)
 
     return forbid

@@ -234,11 +234,11 @@ def ledger_of(tmp_path, made, name="ledger"):
 
 def partly(made):
     """The same world for agents to whom the mask says nothing of the first states."""
-    lists = made.problem.mask_lists
+    lists = made.problem.mask
     first, state = lists.first.copy(), lists.state[lists.first[20] :]
     first[:21], first[21:] = 0, first[21:] - first[20]
-    known = made.problem.arguments() | {"support": type(lists)(first, state)}
-    return sf.TabularMDP(made.table, H=made.H, **_rewards(known), support=known["support"])
+    known = made.problem.arguments() | {"support": lists._replace(first=first, state=state)}
+    return sf.TabularMDP(made.transitions, H=made.H, **_rewards(known), support=known["support"])
 
 
 def _rewards(known):
@@ -295,8 +295,8 @@ def test_ledgers_of_lists_are_verified(tmp_path, by_next, kind):
 
 def test_a_row_of_rewards_for_all_steps_needs_a_mask_for_all_steps(tmp_path):
     made = large(80, by_next=True)
-    ones = np.ones(len(made.p_list))
-    lists = (ones, made.successors.state, made.successors.first)
+    rows = made.transitions
+    lists = (np.ones(len(rows.state)), rows.state, rows.first)
     by_step = [scipy.sparse.csr_array(lists, shape=(80 * A, 80))] * 3
     problem = sf.Problem(
         r_next=sf.Rescaled(made.problem.arguments()["r_next"]), H=3, support=by_step

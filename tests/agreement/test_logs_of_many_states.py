@@ -18,15 +18,7 @@ from surefoot.errors import InvalidFile
 from surefoot.logs.baseline_file import Baseline, learn_baseline, load_baseline, report
 from surefoot.logs.methods import METHODS
 from surefoot.logs.methods.learnt import logged_value
-from surefoot.model.listed import (
-    SizedLists,
-    allowed,
-    anything_follows,
-    filled,
-    left_never,
-    without_last,
-)
-from surefoot.model.successors import PaidLists, Successors, listed, masked
+from surefoot.model.rows import Rows
 
 
 @pytest.fixture(scope="module")
@@ -139,10 +131,7 @@ def test_rewards_and_masks_as_logged_by_hand(files):
     problem = log.problem("as logged by next state", support="as logged")
     assert problem.rewards_at_least and problem.absorbing_state == S - 1
     np.testing.assert_array_equal(problem.reward_of(h, s, a, s_next)[possible], paid[possible])
-    lists = masked(problem.mask_lists, (H, S * A, S))
-    # an empty list says nothing: every state may follow
-    lists[~lists.any(axis=-1)] = True
-    np.testing.assert_array_equal(lists.reshape(H, S, A, S), possible)
+    np.testing.assert_array_equal(problem.mask.dense_mask(), possible)
 
 
 def test_a_mask_of_the_users_own(files, no_tables):
@@ -180,7 +169,7 @@ def test_a_mask_of_the_users_own(files, no_tables):
     assert lower["by step"] > lower["free"] and lower["own"] > lower["free"]
     no_tables()
     for support in (given["free"], scipy.sparse.csr_array(given["free"].reshape(-1, S))):
-        sizes = np.diff(log.problem("as logged", support=support).mask_lists.first)
+        sizes = log.problem("as logged", support=support).mask.sizes
         assert set(sizes.tolist()) == {0, 1}  # nothing is said, but of the absorbing state
 
 
@@ -271,30 +260,21 @@ def test_lists_of_a_mask_by_hand():
     """Three states, one action: the first may lead anywhere, the second to state 2, the third to
     itself.
     """
-    mask = Successors(np.array([0, 0, 1, 2]), np.array([2, 2]))
-    assert filled(mask, 3, 3, 9).state.tolist() == [0, 1, 2, 2, 2]
-    assert filled(mask, 6, 3, 2).state.tolist() == [0, 1, 2, 2, 0, 1, 2, 2]
-    assert allowed(mask, 6, 3).tolist() == [3, 1, 1, 3, 1, 1] and allowed(None, 2, 7).tolist() == [
-        7,
-        7,
-    ]
-    assert filled(None, 4, 4, 2).state.reshape(4, 2).tolist() == [[0, 2], [1, 3], [0, 2], [1, 3]]
-    assert (
-        anything_follows(mask, 3, 1, 1)
-        and not anything_follows(mask, 3, 1, 2)
-        and anything_follows(None, 3, 1, 3)
-    )
-    assert (
-        list(left_never(mask, 3, 1)) == [2]
-        and list(left_never(Successors(np.zeros(4, int), np.zeros(0, int)), 3, 1)) == []
-    )
-    fewer = without_last(Successors(np.array([0, 0, 2, 3]), np.array([1, 2, 2])), 3, 1)
+    mask, nothing = Rows.of_keys(np.array([5, 8]), (1, 3, 1)), Rows.none(3, 1)
+    assert mask.first.tolist() == [0, 0, 1, 2] and mask.state.tolist() == [2, 2]
+    assert mask.filled(1, 9).state.tolist() == [0, 1, 2, 2, 2]
+    assert mask.filled(2, 2).state.tolist() == [0, 1, 2, 2, 0, 1, 2, 2]
+    evenly = Rows.none(4, 1).filled(1, 2).state.reshape(4, 2)
+    assert evenly.tolist() == [[0, 2], [1, 3], [0, 2], [1, 3]]
+    assert mask.possible(2) == 3 + 1 + 1 + 3 + 1 + 1 and Rows.none(1, 2).possible(7) == 14
+    assert mask.says_nothing(1) and not mask.says_nothing(2) and nothing.says_nothing(3)
+    assert mask.absorbing.tolist() == [2] and nothing.absorbing.tolist() == []
+    fewer = Rows.of_keys(np.array([4, 5, 8]), (1, 3, 1)).without_last()
     assert fewer.first.tolist() == [0, 0, 1] and fewer.state.tolist() == [1]
-    paid = PaidLists(*listed(np.ones((2, 3, 3), dtype=bool)), np.arange(18) / 18, 0.5)
-    less = without_last(SizedLists(paid, 3, 1), 3, 1)
-    assert (less.S, less.paid.elsewhere) == (2, 0.5)
-    assert (18 * less.paid.paid).round().tolist() == [0, 1, 3, 4, 9, 10, 12, 13]
-    assert less.paid.first.tolist() == [0, 2, 4, 6, 8]
+    less = Rows.of_keys(np.arange(18), (2, 3, 1), np.arange(18) / 18, 0.5).without_last()
+    assert (less.S, less.elsewhere) == (2, 0.5)
+    assert (18 * less.value).round().tolist() == [0, 1, 3, 4, 9, 10, 12, 13]
+    assert less.first.tolist() == [0, 2, 4, 6, 8]
 
 
 def wide(S, A, H, episodes, path):

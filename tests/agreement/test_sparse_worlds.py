@@ -18,7 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import surefoot as sf
 from plain_loop import simulate_plainly
 from surefoot.base.validation import REWARD_UNITS
-from surefoot.model.successors import Successors, listed
+from surefoot.model.rows import Rows
 from surefoot.run.blocks import listed_multinomial
 from surefoot.run.loops import play
 from surefoot.worlds.exact import value_of
@@ -124,9 +124,8 @@ def test_both_hold_what_was_given(kind):
         means = (twins.P * twins.r).sum(axis=-1)
         assert_allclose(np.broadcast_to(world.r_rescaled, means.shape), means, rtol=0, atol=1e-14)
     dense, sparse = twins[:2]
-    for mine, its in zip(sparse.successors, dense.successors, strict=True):
+    for mine, its in zip(sparse.transitions, dense.transitions, strict=True):
         assert_array_equal(mine, its)
-    assert_array_equal(sparse.p_list, dense.p_list)
     assert_array_equal(sparse.paid_list, dense.paid_list)
     assert_array_equal(sparse.r_rescaled, dense.r_rescaled)
 
@@ -289,7 +288,7 @@ def test_copies_are_equal(kind):
         copy = pickle.loads(pickle.dumps(one))
         assert copy.problem.same_as(one.problem)
         assert copy.problem.fingerprint == one.problem.fingerprint
-        assert_array_equal(copy.p_list, one.p_list)
+        assert_array_equal(copy.transitions.value, one.transitions.value)
         assert copy.problem.origin == one.problem.origin
     assert world.with_support().problem.fingerprint != world.problem.fingerprint
     assert not world.with_support().problem.same_as(world.problem)
@@ -329,7 +328,7 @@ def test_kernels_read_what_an_agent_knows(kind):
         assert_array_equal(np.broadcast_to(found.r, (H, S * A)), units.reshape(H, S * A))
         return
     for h in range(H):
-        first = 0 if world.stationary else int(world.successors.first[h * S * A])
+        first = 0 if world.stationary else int(world.transitions.first[h * S * A])
         pair, state, _ = world.entries(h)
         paid = found.r_next[h % len(found.r_next), first : first + len(pair)]
         assert_array_equal(paid, units[h].reshape(S * A, S)[pair, state])
@@ -359,9 +358,10 @@ def test_a_dense_table_that_does_not_fit_is_refused_before_it_is_copied():
 
 
 def test_lists_of_a_mask():
-    mask = np.zeros((1, 2, 3), dtype=bool)
-    mask[0, 0, [0, 2]] = mask[0, 1, 1] = True
-    found = listed(mask)
-    assert isinstance(found, Successors)
-    assert found.of(0).tolist() == [0, 2]
-    assert found.of(1).tolist() == [1]
+    mask = np.zeros((2, 1, 2), dtype=bool)
+    mask[0, 0, 1] = mask[1, 0, 0] = True
+    found = sf.Problem(np.zeros((2, 1)), H=1, support=mask).mask
+    assert isinstance(found, Rows)
+    assert found.of(0).tolist() == [1]
+    assert found.of(1).tolist() == [0]
+    assert_array_equal(found.dense_mask(), mask[None])

@@ -280,7 +280,7 @@ class CountingAgent(FrozenRecord, ABC):
             [
                 self.pi_b,
                 known.r_rows,
-                known.paid_lists,
+                known.paid,
                 known.unknown_rows,
                 known.start,
             ]

@@ -17,11 +17,9 @@ from surefoot.bounds.frequencies import Frequencies
 from surefoot.errors import InvalidSetting
 from surefoot.evidence.counts import Counts
 from surefoot.model.count_lists import Entries
-from surefoot.model.listed import allowed, filled
+from surefoot.model.given_rows import SMALL
 from surefoot.model.policy import greedy
 from surefoot.model.problem import Problem
-from surefoot.model.sparse import SMALL
-from surefoot.model.successors import list_of, looked_up
 from surefoot.model.transitions import Transitions
 
 Explorer = Callable[[Counts, np.random.Generator], ArrayLike]
@@ -66,8 +64,7 @@ class Thompson:
         """Return how many weights are drawn: one for each possible next state of each pair, in
         each row of counts.
         """
-        S, A = self.problem.S, self.problem.A
-        return int(allowed(self.problem.mask_lists, rows * S * A, S).sum())
+        return self.problem.limits.possible(rows)
 
     def __call__(self, counts: Counts, rng: np.random.Generator) -> Floats:
         """Return the best policy of one sampled world."""
@@ -88,13 +85,15 @@ class Thompson:
         p, (rows, S, A) = self.problem, counts.shape
         self._require_few(rows)
         place, state, n = counts.entries
-        possible = filled(p.mask_lists, rows * S * A, S, S)
-        lists, visits = list_of(possible), np.zeros(len(possible.state))
-        at, listed = looked_up(lists * S + possible.state, place * S + state)
+        possible = p.limits.filled(rows, S)
+        visits = np.zeros(len(possible.state))
+        at, listed = possible.find(place, state)
         visits[at[listed]] = n[listed]
         # Gamma(0.05) may underflow to 0 everywhere; then any row is as good
         weights = rng.standard_gamma(visits + self.prior) + 1e-300
-        return Frequencies.of(Transitions.of(Entries(lists, possible.state, weights), (rows, S, A)))
+        return Frequencies.of(
+            Transitions.of(Entries(possible.places, possible.state, weights), (rows, S, A))
+        )
 
     def _rewards(self, counts: Counts, rng: np.random.Generator) -> Floats:
         p = self.problem

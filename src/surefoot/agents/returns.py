@@ -8,8 +8,8 @@ import numpy as np
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import REWARD_UNITS, freeze, require_number
 from surefoot.errors import InvalidSetting
-from surefoot.model.listed import least_over_lists
 from surefoot.model.problem import Problem
+from surefoot.model.rows import Rows, aligned
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,46 @@ class ReturnsRange(NamedTuple):
 
 def _least(problem: Problem, h: int, sign: float, unseen: float, V: Floats) -> Floats:
     """Return the least of sign * reward + V (S, A) over the next states that are possible at
-    step h.
+    step h, where rewards are whole multiples of 2^-20, rounded down.
     """
-    S, A = problem.S, problem.A
-    least = least_over_lists(
-        problem.mask_lists, problem.paid_lists, h, sign * REWARD_UNITS, V, S * A
-    ).reshape(S, A)
-    if problem.paid_lists is not None:
-        return least
-    r = np.floor(problem.r_rescaled[h] * REWARD_UNITS)
-    return np.asarray(np.where(problem.unknown_at(h), unseen, sign * r) + least)
+    limits, (S, A) = problem.limits.at(h), (problem.S, problem.A)
+    free = limits.sizes == 0
+    if problem.paid is None:
+        least = np.where(free, V.min(), _least_in_lists(limits, V[limits.state])).reshape(S, A)
+        r = np.floor(problem.r_rescaled[h] * REWARD_UNITS)
+        return np.asarray(np.where(problem.unknown_at(h), unseen, sign * r) + least)
+    paid = problem.paid.at(h)
+
+    def worth(rewards: Floats) -> Floats:
+        return np.asarray(sign * np.floor(rewards * REWARD_UNITS))
+
+    allowed = _least_in_lists(limits, worth(aligned(paid, limits)[0]) + V[limits.state])
+    stored = _least_in_lists(paid, worth(paid.value) + V[paid.state])
+    others = worth(np.array(paid.elsewhere)) + _least_unlisted(paid, V)
+    return np.where(free, np.minimum(stored, others), allowed).reshape(S, A)
+
+
+def _least_in_lists(lists: Rows, numbers: Floats) -> Floats:
+    """Return the least of the numbers of each list; infinite for an empty one."""
+    least = np.full(len(lists.first) - 1, np.inf)
+    some = np.flatnonzero(lists.sizes > 0)
+    if some.size:
+        least[some] = np.minimum.reduceat(numbers, lists.first[some])
+    return least
+
+
+def _least_unlisted(lists: Rows, V: Floats) -> Floats:
+    """Return the least V(s') of each list over the states that it does not hold; infinite if it
+    holds all.
+    """
+    least, left = np.full(len(lists.first) - 1, np.inf), np.arange(len(lists.first) - 1)
+    for s in np.argsort(V, kind="stable"):
+        _, held = lists.find(left, s)
+        least[left[~held]] = V[s]
+        left = left[held]
+        if not left.size:
+            break
+    return least
 
 
 def returns_range(problem: Problem, pi: Floats) -> ReturnsRange:
@@ -83,8 +113,8 @@ def returns_range(problem: Problem, pi: Floats) -> ReturnsRange:
     H, S = problem.H, problem.S
     rounding = H / REWARD_UNITS
     known = problem.r_rows
-    if problem.paid_lists is not None:
-        known = np.append(problem.paid_lists.paid, problem.paid_lists.elsewhere)
+    if problem.paid is not None:
+        known = np.append(problem.paid.value, problem.paid.elsewhere)
     if (
         np.array_equal(np.floor(known * REWARD_UNITS), known * REWARD_UNITS)
         and problem.unknown_rows is None

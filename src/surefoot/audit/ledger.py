@@ -33,7 +33,6 @@ from surefoot.base.files import as_path, require_place
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.evidence.counts import Counts
 from surefoot.model.count_lists import Entries
-from surefoot.model.listed import allowed
 from surefoot.model.steps import added_steps
 
 NUMBER = 24  # bytes of a float in a record, at most
@@ -262,11 +261,7 @@ def require_floor_agent(agent: object) -> SpliceAgent:
             f"per plan, expected at most {verifier.MOST_WORK:.0e}. Leave the ledger out."
         )
     if problem.pays_by_next and format_of(problem) == OF_LISTS:
-        rewards = int(
-            allowed(
-                problem.mask_lists, rows_of_ledger(problem) * problem.S * problem.A, problem.S
-            ).sum()
-        )
+        rewards = problem.limits.possible(rows_of_ledger(problem))
         if NUMBER * rewards > verifier.LONGEST:
             raise InvalidSetting(
                 f"A ledger of this problem would begin with {rewards:.3g} rewards by next state, "

@@ -19,11 +19,9 @@ from surefoot.agents.splice_agent import SpliceAgent
 from surefoot.base.arrays import AnyArray, Floats
 from surefoot.bounds import KL
 from surefoot.evidence.counts import Counts
-from surefoot.model.listed import filled, rows_of
+from surefoot.model.given_rows import require_small
 from surefoot.model.problem import Problem
-from surefoot.model.sparse import require_small
 from surefoot.model.steps import added_steps
-from surefoot.model.successors import list_of
 
 FORMAT = 1  # of ledgers
 OF_LISTS = 2  # of ledgers of problems that keep next states as lists
@@ -117,13 +115,12 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
 
 def format_of(problem: Problem) -> int:
     """Return the format of a ledger: of lists, if the problem keeps next states as such."""
-    return FORMAT if problem.mask_lists is None and problem.paid_lists is None else OF_LISTS
+    return FORMAT if problem.mask is None and problem.paid is None else OF_LISTS
 
 
 def rows_of_ledger(problem: Problem) -> int:
     """Return how many steps have a mask or rewards by next state of their own: H, or 1."""
-    lists = (problem.mask_lists, problem.paid_lists)
-    return max(1 if one is None else rows_of(one, problem.S * problem.A) for one in lists)
+    return max(1 if one is None else one.rows for one in (problem.mask, problem.paid))
 
 
 def _by_next(problem: Problem, form: int) -> list[list[list[str]]] | None:
@@ -134,11 +131,11 @@ def _by_next(problem: Problem, form: int) -> list[list[list[str]]] | None:
         return None
     S, A, pairs = problem.S, problem.A, problem.S * problem.A
     if form < OF_LISTS:
-        rows = 1 if problem.paid_lists is None else rows_of(problem.paid_lists, pairs)
-        require_small("r_next", (rows, pairs, S), "problem.paid_lists (a ledger holds them all)")
+        rows = 1 if problem.paid is None else problem.paid.rows
+        require_small("r_next", (rows, pairs, S), "problem.paid (a ledger holds them all)")
         return list(hexes(np.array([problem.r_next_at(h).reshape(pairs, S) for h in range(rows)])))
-    lists = filled(problem.mask_lists, rows_of_ledger(problem) * pairs, S, come_back_to(problem))
-    h, pair = np.divmod(list_of(lists), pairs)
+    lists = problem.limits.filled(rows_of_ledger(problem), come_back_to(problem))
+    h, pair = np.divmod(lists.places, pairs)
     paid = hexes(problem.reward_of(h, pair // A, pair % A, lists.state))
     ends = lists.first.tolist()
     each = [paid[first:last] for first, last in pairwise(ends)]
@@ -156,18 +153,18 @@ def _possible(problem: Problem, form: int) -> list[list[Any]] | None:
     """Return the possible next states of each pair, row by row: a list, or a number n, which stands
     for the first n states where nobody knows which are possible. None: all are, in every row.
     """
-    lists, pairs = problem.mask_lists, problem.S * problem.A
+    lists, pairs = problem.mask, problem.S * problem.A
     most = come_back_to(problem)
     if lists is None:
         return None if most == problem.S else [[most] * pairs]
     if form < OF_LISTS:
-        free = int((np.diff(lists.first) == 0).sum())
+        free = int((lists.sizes == 0).sum())
         require_small(
             "The mask",
             (free, problem.S),
-            "problem.mask_lists (a ledger holds every possible next state)",
+            "problem.mask (a ledger holds every possible next state)",
         )
-        lists = filled(lists, len(lists.first) - 1, problem.S, most)
+        lists = lists.filled(lists.rows, most)
     found = [lists.of(i).tolist() or most for i in range(len(lists.first) - 1)]
     return [found[i : i + pairs] for i in range(0, len(found), pairs)]
 

@@ -9,7 +9,6 @@ from surefoot.base.arrays import Floats, Ints
 from surefoot.base.text import how_many
 from surefoot.bounds.frequencies import Frequencies
 from surefoot.evidence.counts import Counts
-from surefoot.model.listed import mean_over_lists, spread_over_lists
 from surefoot.model.problem import Problem
 from surefoot.model.steps import step_name
 
@@ -111,19 +110,20 @@ def largest(problem: Problem, costs: Floats, n_sa: Ints, pooled: bool = False) -
     ]
 
 
-def possible_mean(problem: Problem, h: int, V: Floats) -> Floats | float:
+def possible_mean(problem: Problem, h: int, V: Floats) -> Floats:
     """Return the mean of V after each pair (S, A), if all possible next states are alike."""
-    if problem.mask_lists is None:
-        return float(V.mean())
-    return mean_over_lists(problem.mask_lists, h, V, problem.S * problem.A).reshape(
-        problem.S, problem.A
-    )
+    limits = problem.limits.at(h)
+    total = np.bincount(limits.places, V[limits.state], minlength=limits.pairs)
+    mean = np.where(limits.sizes > 0, total / np.maximum(limits.sizes, 1), V.mean())
+    return np.asarray(mean.reshape(problem.S, problem.A))
 
 
 def possible_next(problem: Problem, h: int, taken: Floats) -> Floats:
     """Return how likely each state comes next, if pairs are taken like this, and all possible
     next states are alike.
     """
-    if problem.mask_lists is None:
-        return np.full(problem.S, taken.sum() / problem.S)
-    return spread_over_lists(problem.mask_lists, h, taken.reshape(-1), problem.S)
+    limits, S = problem.limits.at(h), problem.S
+    free = limits.sizes == 0
+    share = taken.reshape(-1) / np.where(free, S, limits.sizes)
+    reached = np.bincount(limits.state, share[limits.places], minlength=S) + share[free].sum()
+    return np.asarray(reached, dtype=np.float64)

@@ -76,9 +76,8 @@ def beyond_table(problem: Problem, h: int, s: int, a: int, s_next: int, reward: 
 
 def _known(problem: Problem) -> Floats:
     """Return all rewards that the table can pay, rescaled."""
-    if problem.paid_lists is not None:
-        return np.append(problem.paid_lists.paid, problem.paid_lists.elsewhere)
-    return problem.r_rows
+    paid = problem.paid
+    return problem.r_rows if paid is None else np.append(paid.value, paid.elsewhere)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,6 @@ supports. Over the ball `worst_mean` is the least mean, and `q_kl` the backup.
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from surefoot import kernels
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import freeze, require_bool, require_number
@@ -76,9 +74,9 @@ class KL:
         """
         steps = 1 if pooled else problem.H
         pairs = steps * problem.S * problem.A
-        if problem.mask_lists is not None:
-            sizes = np.diff(problem.mask_lists.first)
-            pairs = int((sizes != 1).sum()) * (steps if len(sizes) == problem.S * problem.A else 1)
+        if problem.mask is not None:
+            unsure = int((problem.mask.sizes != 1).sum())
+            pairs = unsure * (steps if problem.mask.rows == 1 else 1)
         rewards = 0
         if problem.unknown_rows is not None:
             rewards = int(problem.unknown_rows.sum()) * (
@@ -138,7 +136,7 @@ class KL:
             counts.played,
             problem.H,
             rewards,
-            problem.mask_lists,
-            problem.paid_lists,
+            problem.mask,
+            problem.paid,
             level,
         )

@@ -72,12 +72,8 @@ def set_undeclared(balls: "kernels.Balls", problem: Problem, log_union: float) -
     lists, eps = balls.n_sas, balls.eps.copy()
     place, state, n = entries_of(lists)
     unseen = state == problem.unseen_state
-    sizes = np.diff(balls.mask.first)  # a pair with one possible next state keeps its list
-    alone = (
-        sizes[np.arange(lists.at.size) % len(sizes)] == 1
-        if len(sizes)
-        else np.zeros(lists.at.size, dtype=np.bool_)
-    )
+    sizes = problem.limits.sizes  # a pair with one possible next state keeps its list
+    alone = sizes[np.arange(lists.at.size) % len(sizes)] == 1
     kept = ~unseen | alone[place]
     others = lists_from(Entries(place[kept], state[kept], n[kept]), lists.at.shape, lists.S)
     radius = balls.scale * undeclared_radii(place, n, unseen, lists.visits.reshape(-1), log_union)

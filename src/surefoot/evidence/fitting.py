@@ -5,9 +5,8 @@ import numpy as np
 from surefoot.base.arrays import AnyArray
 from surefoot.errors import InvalidCounts
 from surefoot.evidence.counts import Counts
-from surefoot.model.count_lists import as_successors
-from surefoot.model.listed import first_outside
 from surefoot.model.problem import Problem
+from surefoot.model.rows import Rows, first_outside
 
 
 def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
@@ -42,9 +41,9 @@ def _require_possible(counts: Counts, problem: Problem) -> None:
     """Refuse counts with a transition that the user asserted to be impossible: the premise is
     false.
     """
-    if problem.mask_lists is None:
+    if problem.mask is None:
         return
-    bad = _outside(counts, problem)
+    bad = _outside(counts, problem.mask)
     if bad is not None:
         row, s, a, s_next = bad
         names = problem.names
@@ -58,15 +57,13 @@ def _require_possible(counts: Counts, problem: Problem) -> None:
         )
 
 
-def _outside(counts: Counts, problem: Problem) -> AnyArray | None:
+def _outside(counts: Counts, mask: Rows) -> AnyArray | None:
     """Return row, state, action and next state of the first transition that was seen outside the
     mask.
     """
-    rows, S, A = counts.shape
+    _, S, A = counts.shape
     place, s_next, _ = counts.entries
-    assert problem.mask_lists is not None
-    seen = as_successors(counts.entries, rows * S * A)
-    found = first_outside(seen, problem.mask_lists, S, S * A)
+    found = first_outside(Rows.of_keys(place * S + s_next, counts.shape), mask)
     if found is None:
         return None
     first = found[1]

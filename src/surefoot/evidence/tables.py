@@ -23,6 +23,7 @@ from surefoot.base.validation import (
 from surefoot.errors import InvalidCounts, InvalidFile
 from surefoot.model.by_step import StepCounts
 from surefoot.model.count_lists import Entries
+from surefoot.model.given_rows import is_sparse
 from surefoot.model.origin import (
     DYNAMICS,
     NUMBERS,
@@ -34,7 +35,6 @@ from surefoot.model.origin import (
     still_usable,
 )
 from surefoot.model.problem import Problem, require_problem
-from surefoot.model.sparse import is_sparse
 from surefoot.model.transitions import LARGEST_COUNT, Transitions, transitions_in_matrices
 
 # the random numbers of learners that begin now: see run/streams.py

@@ -102,7 +102,7 @@ def play(
         actions[h] = draw(pi[h, s], uniform(uniforms))
         pair = s * A + actions[h]
         outcome = draw_outcome(world, h, pair, uniform(uniforms))
-        states[h + 1] = world.state[outcome]
+        states[h + 1] = world.rows.state[outcome]
         paid[h] = reward(world, known_rewards, h, pair, outcome, uniforms)
 
 

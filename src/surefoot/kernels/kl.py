@@ -16,7 +16,7 @@ from surefoot.base.validation import REWARD_UNITS
 from surefoot.kernels.bets import average_bounds
 from surefoot.kernels.jit import compiled
 from surefoot.model.count_lists import CountLists
-from surefoot.model.successors import PaidLists, Successors
+from surefoot.model.rows import Rows
 
 ITERATIONS = 30
 # a radius from which on nothing is proved (exp(-500) of the span, of a part of a visit in a
@@ -54,10 +54,10 @@ class Balls(NamedTuple):
     n_fresh: Ints  # (rows, S*A): `played` when the pair was last brought up to date
     eps: Floats  # (rows, S*A): KL(P_hat, P) <= eps; infinite where n = 0
     # the possible next states; of size 0 where all states are, as they are after an empty list
-    mask: Successors
+    mask: Rows
     r_low: Floats  # (H or 1, S*A): rewards, or lower bounds of their means
     r_up: Floats  # (H or 1, S*A)
-    paid: PaidLists  # rewards that depend on the next state; of size 0 where none do
+    paid: Rows  # rewards that depend on the next state; of size 0 where none do
     x_sa: Ints  # (rows, S*A): sums of rewards; of size 0 where all rewards are known
     z_sa: Ints  # (rows, S*A): sums of x (1 - x) of rewards x; of size 0 likewise
     unknown: Bools  # (rows or 1, S*A); of size 0 likewise
@@ -518,7 +518,7 @@ def worst_of_pair(
             low = sign * add(paid.elsewhere, balls.ahead[worst], sign)
             high = sign * add(paid.elsewhere, balls.ahead[best], -sign)
         for k in range(paid.first[i], paid.first[i + 1]):
-            v = sign * add(paid.paid[k], V[paid.state[k]] if V.shape[0] > 0 else 0.0, sign)
+            v = sign * add(paid.value[k], V[paid.state[k]] if V.shape[0] > 0 else 0.0, sign)
             low, high = min(low, v), max(high, v)
     if balls.n_sa[row, pair] == 0:
         return float(low)
@@ -587,7 +587,7 @@ def worst_mean_ahead(
 
 @compiled
 def value_after(
-    paid: PaidLists, h: int, pair: int, pairs: int, S: int, s_next: int, V: Floats, sign: float
+    paid: Rows, h: int, pair: int, pairs: int, S: int, s_next: int, V: Floats, sign: float
 ) -> float:
     """r(s,a,s') + V(s'), rounded to safety; V(s') where rewards do not depend on the next state."""
     v = V[s_next] if V.shape[0] > 0 else 0.0
@@ -604,7 +604,7 @@ def value_after(
         else:
             right = middle
     listed = left < paid.first[i + 1] and paid.state[left] == s_next
-    return add(paid.paid[left] if listed else paid.elsewhere, v, sign)
+    return add(paid.value[left] if listed else paid.elsewhere, v, sign)
 
 
 def balls_from(
@@ -612,13 +612,14 @@ def balls_from(
     played: Ints,
     H: int,
     rewards: RewardArrays,
-    mask: Successors | None,
-    paid: PaidLists | None,
+    mask: Rows | None,
+    paid: Rows | None,
     settings: BallSettings,
 ) -> Balls:
     """The balls for these counts, whose memory they share; `refresh_all` fills them."""
     rows, pairs = lists.at.shape
     none = np.zeros(0, dtype=np.int64)
+    nothing = Rows(none, none, np.zeros(0), lists.S, 0).frozen()
     return Balls(
         n_sas=lists,
         p=np.zeros(len(lists.state)),
@@ -626,8 +627,8 @@ def balls_from(
         played=played.reshape(rows, pairs),
         n_fresh=np.full((rows, pairs), -1, dtype=lists.n.dtype),
         eps=np.zeros((rows, pairs)),
-        mask=Successors(none, none) if mask is None else mask,
-        paid=PaidLists(none, none, np.zeros(0), 0.0) if paid is None else paid,
+        mask=nothing if mask is None else mask,
+        paid=nothing if paid is None else paid,
         gathered=np.zeros(max(lists.S, 4)),
         p_hat=np.zeros(max(lists.S, 4)),
         ahead=np.zeros(6),

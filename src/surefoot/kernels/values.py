@@ -9,6 +9,7 @@ import numpy as np
 
 from surefoot.base.arrays import Floats, Ints
 from surefoot.kernels.jit import compiled
+from surefoot.model.rows import Rows
 
 MOST_COPIED = 4  # numbers of the copy for each probability that is listed
 
@@ -81,13 +82,14 @@ def draw(weights: Floats, u: float) -> int:
     return last
 
 
-def pairs_last(first: Ints, state: Ints, p: Floats, S: int, A: int) -> Floats:
+def pairs_last(rows: Rows) -> Floats:
     """The copy (rows, S', S*A), contiguous; of size 0 where it would be much larger than the
     lists.
     """
-    lists = len(first) - 1
-    if lists * S > MOST_COPIED * len(state):
+    lists = len(rows.first) - 1
+    if lists * rows.S > MOST_COPIED * len(rows.state):
         return np.zeros((0, 0, 0))
-    P = np.zeros((lists, S))
-    P[np.repeat(np.arange(lists), np.diff(first)), state] = p
-    return np.ascontiguousarray(P.reshape(-1, S * A, S).transpose(0, 2, 1))
+    P = np.zeros((rows.rows, rows.S, rows.pairs))
+    h, pair = np.divmod(rows.places, rows.pairs)
+    P[h, rows.state, pair] = rows.value
+    return P

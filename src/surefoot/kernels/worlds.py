@@ -13,14 +13,13 @@ from surefoot.base.validation import REWARD_UNITS
 from surefoot.kernels.jit import compiled
 from surefoot.kernels.uniforms import Uniforms, uniform
 from surefoot.kernels.values import draw, listed_policy_backup, policy_backup
+from surefoot.model.rows import Rows
 
 
 class World(NamedTuple):
     """The world in which episodes are played: pair i of step h has list (h % rows) * S * A + i."""
 
-    first: Ints  # (rows*S*A + 1,)
-    state: Ints  # (all lists,)
-    p: Floats  # (all lists,)
+    rows: Rows  # the transition probabilities
     # (rows, S, S*A): the same numbers with the pairs last; of size 0 where few of many states
     # follow a pair
     P_pairs: Floats
@@ -46,9 +45,10 @@ class KnownRewards(NamedTuple):
 @compiled
 def draw_outcome(world: World, h: int, pair: int, u: float) -> int:
     """The outcome of a pair that the uniform number u selects."""
-    pairs = world.r.shape[1]
-    i = pair if world.first.shape[0] == pairs + 1 else h * pairs + pair
-    return int(world.first[i] + draw(world.p[world.first[i] : world.first[i + 1]], u))
+    rows, pairs = world.rows, world.r.shape[1]
+    i = pair if rows.first.shape[0] == pairs + 1 else h * pairs + pair
+    first, end = rows.first[i], rows.first[i + 1]
+    return int(first + draw(rows.value[first:end], u))
 
 
 @compiled
@@ -82,7 +82,8 @@ def policy_value(world: World, pi: Floats, s_first: int, q: Floats, V: Floats) -
     state s_first, unless it is negative. q (S*A,) is scratch.
     """
     H, S, A = pi.shape
-    rows = (world.first.shape[0] - 1) // (S * A)
+    lists = world.rows
+    rows = (lists.first.shape[0] - 1) // (S * A)
     for s in range(S):
         V[H, s] = 0.0
     for h in range(H - 1, -1, -1):
@@ -91,8 +92,8 @@ def policy_value(world: World, pi: Floats, s_first: int, q: Floats, V: Floats) -
         if world.P_pairs.shape[0] > 0:
             policy_backup(world.P_pairs[h % rows], r, pi[h], V[h + 1], lo, hi, q, V[h])
         else:
-            first = world.first[(h % rows) * S * A :]
-            listed_policy_backup(first, world.state, world.p, r, pi[h], V[h + 1], lo, hi, V[h])
+            first = lists.first[(h % rows) * S * A :]
+            listed_policy_backup(first, lists.state, lists.value, r, pi[h], V[h + 1], lo, hi, V[h])
 
 
 @compiled

@@ -22,11 +22,10 @@ from surefoot.logs.log_counts import LogCounts
 from surefoot.logs.methods import METHODS
 from surefoot.logs.methods.learnt import Learnt, Missing, logged_lower, returns_lower
 from surefoot.logs.methods.vi_lcb import VI_LCB
-from surefoot.model.listed import SizedLists, anything_follows, rows_of
 from surefoot.model.names import NO_NAMES
 from surefoot.model.policy import check_policy
 from surefoot.model.problem import Problem
-from surefoot.model.successors import PaidLists, Successors, list_of, offsets
+from surefoot.model.rows import NO_VALUES, Rows, offsets
 from surefoot.model.units import Units, with_rescaled
 
 PROBLEM = ("r", "r_next", "unknown", "support", "start")  # the arrays of a problem
@@ -93,16 +92,12 @@ class Baseline(FrozenRecord):
         about |= {name: known[name] for name in ADDED if known[name] is not None}
         if problem.names not in (NO_NAMES, self.codebook.names):  # names of one's own
             about["names"] = list(problem.names)
-        pairs = problem.S * problem.A
-        if problem.mask_lists is not None:
-            about["support_steps"] = rows_of(problem.mask_lists, pairs)
-        if problem.paid_lists is not None:
-            about |= {
-                "r_next_steps": rows_of(problem.paid_lists, pairs),
-                "elsewhere": problem.paid_lists.elsewhere,
-            }
+        if problem.mask is not None:
+            about["support_steps"] = problem.mask.rows
+        if problem.paid is not None:
+            about |= {"r_next_steps": problem.paid.rows, "elsewhere": problem.paid.elsewhere}
         arrays: dict[str, AnyArray] = {
-            f"problem_{name}": _stored(known[name])
+            f"problem_{name}": _stored(name, known[name])
             for name in PROBLEM
             if known[name] is not None and not isinstance(known[name], str)
         }
@@ -167,16 +162,14 @@ def load_baseline(path: str | Path) -> Baseline:
         ) from None
 
 
-def _stored(given: Any) -> AnyArray:
+def _stored(name: str, given: Any) -> AnyArray:
     """Return an argument of a problem as one array; lists as one column for each entry: list,
     next state, reward.
     """
-    if isinstance(given, Successors):
-        return np.stack([list_of(given), given.state])
-    if isinstance(given, SizedLists):
-        paid = given.paid
-        return np.stack([list_of(Successors(paid.first, paid.state)), paid.state, paid.paid])
-    return np.asarray(given)
+    if not isinstance(given, Rows):
+        return np.asarray(given)
+    columns = [given.places, given.state]
+    return np.stack([*columns, given.value] if name == "r_next" else columns)
 
 
 def _read_lists(
@@ -201,13 +194,11 @@ def _read_lists(
         (place, state), lists = table[:2].astype(np.int64), steps * S * A
         if not ((place >= 0) & (place < lists)).all() or (np.diff(place * S + state) <= 0).any():
             raise InvalidModel(f"{name} has lists that are out of order")
-        found = Successors(offsets(np.bincount(place, minlength=lists)), state)
-        paid = (
-            SizedLists(PaidLists(*found, table[2], float(about["elsewhere"])), S, A)
-            if columns == 3
-            else None
-        )
-        read[name] = found if paid is None else paid
+        value, elsewhere = NO_VALUES, 0.0
+        if columns == 3:
+            value, elsewhere = table[2], float(about["elsewhere"])
+        first = offsets(np.bincount(place, minlength=lists))
+        read[name] = Rows(first, state, value, S, A, elsewhere)
     return read
 
 
@@ -328,7 +319,7 @@ def premises(log: LogCounts, learnt: Learnt) -> Iterator[str]:
         )
     else:
         yield ("first states are drawn with the probabilities you gave (declared by you)")
-    if not anything_follows(problem.mask_lists, problem.S, problem.A, len(log.codebook.states)):
+    if not problem.limits.says_nothing(len(log.codebook.states)):
         yield ("only the transitions of the mask are possible (declared by you)")
     if problem.stationary:
         yield (

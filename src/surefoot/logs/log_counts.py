@@ -22,10 +22,9 @@ from surefoot.logs.codebook import (
     coding_of,
 )
 from surefoot.logs.log_tables import MOST_STEPS, TABLES, LogTables, Sums, fits
-from surefoot.model.listed import SizedLists, first_outside
+from surefoot.model.given_rows import is_sparse, sparse_rows
 from surefoot.model.problem import Problem
-from surefoot.model.sparse import is_sparse, sparse_table
-from surefoot.model.successors import PaidLists, Successors, list_of, offsets
+from surefoot.model.rows import Rows, first_outside
 from surefoot.model.units import with_rescaled
 
 CONTRADICTED = 1e-9  # how likely a true table of means may be refused because of the log
@@ -176,11 +175,7 @@ class LogCounts(LogTables):
                 np.append(paid[own], np.full(every.size, self.zero_reward)),
             )
             keys, paid = keys[order], paid[order]
-        lists = _lists(keys, rows * S * A, S)
-        return {
-            "r_next": SizedLists(PaidLists(*lists, paid, 0.0), S, A),
-            "rewards_at_least": at_least,
-        }
+        return {"r_next": Rows.of_keys(keys, (rows, S, A), paid), "rewards_at_least": at_least}
 
     def _from(self, state: int, rows: int) -> Ints:
         """Return the numbers of the lists of a state: one for each row and action."""
@@ -257,7 +252,7 @@ class LogCounts(LogTables):
             f"of all states; or {AS_LOGGED!r}."
         )
 
-    def _support(self, support: Any, stationary: bool) -> Successors | None:
+    def _support(self, support: Any, stationary: bool) -> Rows | None:
         """Return the lists of possible next states, in which an added state leads to itself
         alone; None: all are.
         """
@@ -279,7 +274,7 @@ class LogCounts(LogTables):
         for state in added:
             own = self._from(state, rows) * S + state
             keys = np.union1d(keys[keys // (A * S) % S != state], own)
-        return _lists(keys, rows * S * A, S)
+        return Rows.of_keys(keys, (rows, S, A))
 
     def _as_logged(self, support: Any) -> bool:
         """Is the mask what the log shows? A pair that it does not show may lead anywhere."""
@@ -315,9 +310,7 @@ class LogCounts(LogTables):
         limited = own & (sizes < size)
         others = np.flatnonzero(limited)[:, None] * S + np.arange(size, S)
         keys = np.union1d((place * S + state)[limited[place]], others)
-        bad = first_outside(
-            _lists(seen, seen_rows * S * A, S), _lists(keys, rows * S * A, S), S, S * A
-        )
+        bad = first_outside(Rows.of_keys(seen, (seen_rows, S, A)), Rows.of_keys(keys, (rows, S, A)))
         if bad is not None:
             h, key = bad[0], int(seen[bad[1]])
             s, a, label = key // (A * S) % S, key // S % A, self.codebook.state_label
@@ -336,9 +329,9 @@ class LogCounts(LogTables):
         """
         S, A, n = len(self.codebook.states), self.A, self.occurring
         if is_sparse(support):
-            table, _ = sparse_table("support", support, self.H)
+            table, _ = sparse_rows("support", support, self.H)
             found = (*(() if table.rows == 1 else (table.rows,)), table.S, table.A, table.S)
-            place, state = list_of(table.lists), table.lists.state
+            place, state = table.places, table.state
         else:
             mask = as_array(
                 "support", support, "b", f"True or False for each of ({S}, {A}, {S})", InvalidModel
@@ -518,8 +511,3 @@ def _word(name: str, given: str, allowed: tuple[str, ...]) -> str:
         some = " or ".join(repr(each) for each in allowed)
         raise InvalidSetting(f"{name} is {given!r}, expected an array, or {some}.")
     return word
-
-
-def _lists(keys: Ints, lists: int, S: int) -> Successors:
-    """Return so many lists of these transitions, each given as list * S + next state, in order."""
-    return Successors(offsets(np.bincount(keys // S, minlength=lists)), keys % S)

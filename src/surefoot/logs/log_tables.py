@@ -14,8 +14,8 @@ from surefoot.evidence.counts import Counts
 from surefoot.logs.codebook import Codebook, coding_of
 from surefoot.model.by_step import StepCounts
 from surefoot.model.count_lists import Entries
+from surefoot.model.given_rows import TABLES as ARRAYS
 from surefoot.model.origin import TAKEN_OFF, UNKNOWN, Origin
-from surefoot.model.sparse import TABLES as ARRAYS
 from surefoot.model.transitions import Transitions
 from surefoot.model.units import Units
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import AnyArray, Floats, Ints
-from surefoot.model.successors import Successors, offsets
+from surefoot.model.rows import offsets
 
 USED, LONGEST = 0, 1  # of CountLists.sizes
 FIRST_ROOM = 2
@@ -167,8 +167,3 @@ def added(entries: Entries, S: int) -> Entries:
 def joined(one: Entries, other: Entries) -> Entries:
     """Both, one after the other."""
     return Entries(*(np.concatenate(both) for both in zip(one, other, strict=True)))
-
-
-def as_successors(entries: Entries, lists: int) -> Successors:
-    """The next states alone, of so many lists."""
-    return Successors(offsets(np.bincount(entries.place, minlength=lists)), entries.state)

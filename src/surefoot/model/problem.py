@@ -17,6 +17,7 @@ from surefoot.base.validation import (
     freeze,
     mask_of,
     per_step,
+    read_only,
     require_bool,
     require_integer,
     require_number,
@@ -24,12 +25,17 @@ from surefoot.base.validation import (
     start_of,
 )
 from surefoot.errors import InvalidCounts, InvalidModel, InvalidSetting
-from surefoot.model import listed, successors
-from surefoot.model.listed import SizedLists, rows_of
+from surefoot.model.given_rows import (
+    as_lists,
+    mask_from,
+    paid_from,
+    require_all_paid,
+    require_small,
+)
 from surefoot.model.names import NO_NAMES, Name, Names, checked_names
 from surefoot.model.origin import NUMBERS, UNKNOWN, Origin
-from surefoot.model.sameness import alike, parts
-from surefoot.model.successors import PaidLists, Successors
+from surefoot.model.rows import Rows
+from surefoot.model.sameness import alike
 from surefoot.model.units import (
     Rescaled,
     Units,
@@ -72,7 +78,7 @@ class Problem(FrozenRecord):
 
     For many states, `support` and `r_next` may be sparse matrices of scipy (S*A, S), one or a list
     of one per step. What is not stored in r_next pays 0. However they are given, they are kept as
-    lists (`mask_lists`, `paid_lists`), and an array is made of them only where somebody asks for it
+    lists (`mask`, `paid`), and an array is made of them only where somebody asks for it
     (`support`, `r_next_at`).
 
     All of this is asserted by the user: certificates depend on it, and `plan.explain()` lists it
@@ -93,8 +99,8 @@ class Problem(FrozenRecord):
     r_rows: Floats
     unknown_rows: Bools | None  # (H or 1, S*A)
     # the possible next states; an empty list allows all of them. None: nothing is known
-    mask_lists: Successors | None
-    paid_lists: PaidLists | None  # rewards by next state, rescaled; None: they do not depend on it
+    mask: Rows | None
+    paid: Rows | None  # rewards by next state, rescaled; None: they do not depend on it
     ended_state: int | None  # as given; `absorbing_state` also finds it
     unseen_state: int | None
     coding: str | None  # of a problem made of a log: which label each number stands for
@@ -111,7 +117,7 @@ class Problem(FrozenRecord):
         start: ArrayLike | str | None = None,
         r_next: "ArrayLike | Rescaled | None" = None,
         unknown: ArrayLike | bool | None = None,
-        support: ArrayLike | None = None,
+        support: ArrayLike | Rows | None = None,
         rewards_at_least: bool = False,
         ended_state: int | None = None,
         unseen_state: int | None = None,
@@ -120,14 +126,13 @@ class Problem(FrozenRecord):
     ) -> None:
         """Validate the arguments once; nothing is repaired."""
         by_user = not any(isinstance(table, Rescaled) for table in (r, r_next))
-        sized: SizedLists | None = None
-        if r is None and listed.as_lists(r_next):
-            sized, H = listed.paid_lists_of(r_next, require_units(units), H)
-            r, r_next = Rescaled(np.zeros((sized.S, sized.A))), None
+        paid: Rows | None = None
+        if r is None and as_lists(r_next):
+            paid, H = paid_from(r_next, require_units(units), H)
+            r, r_next = Rescaled(np.zeros((paid.S, paid.A))), None
         r, r_next = (
             rescaled_rewards(*given, units, unknown) for given in (("r", r), ("r_next", r_next))
         )
-        paid = None if sized is None else sized.paid
         if (r is None) == (r_next is None):
             raise InvalidModel(
                 "Give the rewards either as r (they depend on state and action) or as r_next. "
@@ -144,28 +149,27 @@ class Problem(FrozenRecord):
                     "states."
                 )
             rewards: Floats = np.zeros(given.shape[:-1])
-            paid = listed.read_only_lists(
-                successors.paid_lists(given.reshape(len(given), -1, given.shape[3]).copy())
-            )
+            # every state is listed, so that nothing is looser
+            paid = Rows.of_keys(np.arange(given.size), given.shape[:3], given.reshape(-1).copy())
         else:
             table = as_floats("r", r, InvalidModel)
             rewards, steps = per_step("r", table, ("S", "A"), H)
             require_rewards("r", rewards, table.ndim)
         rows, S, A = rewards.shape
         unknown_mask = mask_of("unknown", unknown, (S, A), steps)
-        mask_lists = listed.mask_lists_of(support, S, A, steps)
-        if sized is not None and not rewards_at_least:
-            listed.require_all_paid(sized, mask_lists, units)
+        mask = mask_from(support, S, A, steps)
+        if paid is not None and not rewards_at_least:
+            require_all_paid(paid, mask, units)
         if unknown_mask is not None and paid is not None:
             raise InvalidModel(
                 "Rewards are either unknown or given as r_next. Leave one of the two out."
             )
         stationary = require_bool("stationary", stationary)
         if stationary:
-            # one number for each step
-            lists = None if mask_lists is None else mask_lists.first[:: S * A][:-1]
-            for name, mask in (("support", lists), ("unknown", unknown_mask)):
-                if mask is not None and len(mask) > 1:
+            of_mask = 1 if mask is None else mask.rows
+            of_unknown = 1 if unknown_mask is None else len(unknown_mask)
+            for name, found in (("support", of_mask), ("unknown", of_unknown)):
+                if found > 1:
                     raise InvalidModel(
                         f"{name} has a mask for each step, but the problem is stationary: give one."
                     )
@@ -189,8 +193,8 @@ class Problem(FrozenRecord):
             unknown_rows=None
             if unknown_mask is None
             else unknown_mask.reshape(len(unknown_mask), S * A).copy(),
-            mask_lists=mask_lists,
-            paid_lists=paid,
+            mask=mask,
+            paid=paid,
             ended_state=ended_state,
             unseen_state=unseen_state,
             coding=None,
@@ -227,8 +231,7 @@ class Problem(FrozenRecord):
 
     def never_left(self, s: int) -> bool:
         """Does the mask allow no other next state?"""
-        lists = self.mask_lists
-        return lists is not None and s in listed.left_never(lists, self.S, self.A)
+        return self.mask is not None and s in self.mask.absorbing
 
     def paid_in(self, s: int) -> Floats:
         """What a state pays that is never left, for each step and action."""
@@ -314,12 +317,17 @@ class Problem(FrozenRecord):
     @property
     def knows_support(self) -> bool:
         """Is there a mask of possible next states?"""
-        return self.mask_lists is not None
+        return self.mask is not None
+
+    @cached_property
+    def limits(self) -> Rows:
+        """The mask; where nothing is known, one that says nothing."""
+        return Rows.none(self.S, self.A) if self.mask is None else self.mask
 
     @property
     def pays_by_next(self) -> bool:
         """Do rewards depend on the next state?"""
-        return self.paid_lists is not None
+        return self.paid is not None
 
     @cached_property
     def absorbing_state(self) -> int | None:
@@ -329,12 +337,12 @@ class Problem(FrozenRecord):
         """
         if self.ended_state is not None:
             return self.ended_state
-        if self.mask_lists is None or not self.units.admits(0.0):
+        if self.mask is None or not self.units.admits(0.0):
             return None
         nothing = float(self.units.of_a_step(np.zeros(())))
         found = [
             s
-            for s in listed.left_never(self.mask_lists, self.S, self.A)
+            for s in self.mask.absorbing.tolist()
             if s != self.unseen_state
             and not self.unknown[:, s].any()
             and bool((np.abs(self.paid_in(s) - nothing) < 1e-12).all())
@@ -344,16 +352,17 @@ class Problem(FrozenRecord):
     @property
     def support(self) -> Bools:
         """The mask of possible next states (H or 1, S, A, S); all True where nothing is known."""
-        if self.mask_lists is None:
+        if self.mask is None:
             return np.broadcast_to(np.True_, (1, self.S, self.A, self.S))
-        return listed.dense_mask(self.mask_lists, self.S, self.A).reshape(
-            -1, self.S, self.A, self.S
-        )
+        require_small("The mask", (*self.mask.shape, self.S), "problem.mask")
+        return read_only(self.mask.dense_mask())
 
     def allows(self, h: int, s: int, a: int, s_next: int) -> bool:
         """Does the mask allow this transition?"""
-        lists = self.mask_lists
-        return lists is None or listed.allows(lists, h, s * self.A + a, s_next, self.S * self.A)
+        if self.mask is None:
+            return True
+        states = self.mask.of(int(self.mask.list_at(h, s * self.A + a)))
+        return len(states) == 0 or s_next in states
 
     @property
     def unknown(self) -> Bools:
@@ -376,18 +385,19 @@ class Problem(FrozenRecord):
         """The rescaled rewards of step h by next state, (S, A, S), whether they depend on it or
         not, else 0.
         """
-        if self.paid_lists is None:
-            return np.broadcast_to(self.r_rescaled[h][..., None], (self.S, self.A, self.S))
-        return listed.dense_rewards(self.paid_lists, h, self.S, self.A)
+        shape = (self.S, self.A, self.S)
+        if self.paid is None:
+            return np.broadcast_to(self.r_rescaled[h][..., None], shape)
+        require_small("r_next", shape, "problem.paid")
+        return np.asarray(self.paid.at(h).dense()[0])
 
     def reward_of(self, h: Indices, s: Indices, a: Indices, s_next: Indices) -> Floats:
         """The rescaled reward that is known for this transition, or for each of these; 0 where
         it is unknown.
         """
-        if self.paid_lists is None:
+        if self.paid is None:
             return np.asarray(self.r_rescaled[h, s, a])
-        row = h % rows_of(self.paid_lists, self.S * self.A)
-        return listed.reward_at(self.paid_lists, (row * self.S + s) * self.A + a, s_next, self.S)
+        return self.paid.number(self.paid.list_at(h, s * self.A + a), s_next)
 
     def reward_unknown(self, h: Indices, s: Indices, a: Indices) -> Bools:
         """Is the reward of this pair unknown at this step? Or of each of these pairs?"""
@@ -408,8 +418,8 @@ class Problem(FrozenRecord):
         known = self.arguments()
         if rewards:
             same = bool((self.r_rows == self.r_rows[:1]).all())
-            if self.paid_lists is not None:
-                same = listed.same_at_every_step(self.paid_lists, self.S * self.A)
+            if self.paid is not None:
+                same = self.paid.same_at_every_step
             known["stationary"] = self.stationary and same
             unknown = np.ones((self.S, self.A), dtype=np.bool_)
             if 0 < self.units.steps < self.H:
@@ -471,7 +481,8 @@ class Problem(FrozenRecord):
         if self.unknown_rows is not None and bool(self.unknown_rows.all()):
             rewards = UNKNOWN
         else:
-            by_next = [] if self.paid_lists is None else parts(self.paid_lists)
+            paid = self.paid
+            by_next = [] if paid is None else [*paid[:3], np.array([paid.elsewhere])]
             rewards = digest([one_row(rows) for rows in (self.r_rows, *by_next, self.unknown_rows)])
         return Origin(
             sizes=f"{self.S} states and {self.A} actions",
@@ -490,7 +501,7 @@ class Problem(FrozenRecord):
                 return None
             return rows.reshape(shape) if len(rows) == 1 else rows.reshape(len(rows), *shape)
 
-        S, A, paid = self.S, self.A, self.paid_lists
+        S, A = self.S, self.A
         return {
             "r": None if self.pays_by_next else given(self.r_rows, S, A),
             "H": self.H,
@@ -498,9 +509,9 @@ class Problem(FrozenRecord):
             "units": self.units,
             "rewards_at_least": self.rewards_at_least,
             "start": "unknown" if self.start is None else self.start,
-            "r_next": None if paid is None else SizedLists(paid, S, A),
+            "r_next": self.paid,
             "unknown": given(self.unknown_rows, S, A),
-            "support": self.mask_lists,
+            "support": self.mask,
             "ended_state": self.ended_state,
             "unseen_state": self.unseen_state,
         }

@@ -18,8 +18,7 @@ from surefoot.model.count_lists import (
     lists_have_room,
     with_room,
 )
-from surefoot.model.sparse import sparse_table
-from surefoot.model.successors import list_of
+from surefoot.model.given_rows import sparse_rows
 
 LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
 MOST_SHOWN = 2**27  # numbers of a table that is made of lists: a gigabyte
@@ -198,18 +197,16 @@ def transitions_in_matrices(given: Any, H: int | None) -> Transitions:
     """Return the counts in a sparse matrix (S*A, S), pooled, or in a list of one for each step."""
     by_step = isinstance(given, list | tuple)
     try:
-        table, _ = sparse_table("n_sas", given, H if by_step else H or 1)
+        table, _ = sparse_rows("n_sas", given, H if by_step else H or 1)
     except InvalidModel as reason:
         raise InvalidCounts(str(reason)) from None
-    n, place = table.value, list_of(table.lists)
+    n, place = table.value, table.places
     bad = np.flatnonzero((n < 0) | (n > LARGEST_COUNT) | (n != np.floor(n)))
     if bad.size:
-        row, pair = divmod(int(place[bad[0]]), table.S * table.A)
+        row, pair = divmod(int(place[bad[0]]), table.pairs)
         at = where(
             "n_sas",
-            [*([row] if by_step else []), *divmod(pair, table.A), table.lists.state[bad[0]]],
+            [*([row] if by_step else []), *divmod(pair, table.A), table.state[bad[0]]],
         )
         raise InvalidCounts(f"{at} is {n[bad[0]]:g}, expected a whole number from 0 to 2^53.")
-    return Transitions.of(
-        Entries(place, table.lists.state, n.astype(np.int64)), (table.rows, table.S, table.A)
-    )
+    return Transitions.of(Entries(place, table.state, n.astype(np.int64)), table.shape)

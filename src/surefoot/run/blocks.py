@@ -60,11 +60,11 @@ def _draw_next(
     """Draw where those who took each pair (S, A) went. Return the number of pairs, and how many
     went from which pair to which state.
     """
-    first, state, p = world.lists_at(h)
-    went = listed_multinomial(taken.reshape(-1), first, p, rng)
+    rows = world.transitions.at(h)
+    went = listed_multinomial(taken.reshape(-1), rows.first, rows.value, rng)
     seen = np.flatnonzero(went)
-    pair = np.searchsorted(first, seen, side="right") - 1
-    return taken.size, Entries(pair, state[seen], went[seen])
+    pair = np.searchsorted(rows.first, seen, side="right") - 1
+    return taken.size, Entries(pair, rows.state[seen], went[seen])
 
 
 def _learnt(

@@ -16,11 +16,9 @@ from surefoot.base.arrays import Floats
 from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.errors import InvalidModel, InvalidSetting, SurefootError
 from surefoot.evidence.counts import Counts
-from surefoot.model.listed import filled, rows_of
 from surefoot.model.policy import EpisodicMixture, check_policy, uniform
 from surefoot.model.problem import Problem
-from surefoot.model.sparse import SparseTable
-from surefoot.model.successors import list_of
+from surefoot.model.rows import Rows
 from surefoot.rivals.registry import AGENTS
 from surefoot.run.forecast import world_like
 from surefoot.run.loops import play
@@ -315,17 +313,14 @@ def _of_proof(agent: CountingAgent, plan: Plan, world: TabularMDP, worth: float)
         yield f"says no policy is worth more than {plan.upper:g}: {best:g} is"
 
 
-def _some_dynamics(problem: Problem, rng: np.random.Generator) -> SparseTable:
+def _some_dynamics(problem: Problem, rng: np.random.Generator) -> Rows:
     """Return transition probabilities that the mask allows: of many states, a few successors
     where any may follow.
     """
-    S, A = problem.S, problem.A
-    rows = 1 if problem.mask_lists is None else rows_of(problem.mask_lists, S * A)
-    lists = filled(problem.mask_lists, rows * S * A, S, SUCCESSORS)
+    lists = problem.limits.filled(problem.limits.rows, SUCCESSORS)
     drawn = rng.standard_gamma(1.0, size=len(lists.state))
-    return SparseTable(
-        lists, drawn / np.add.reduceat(drawn, lists.first[:-1])[list_of(lists)], S, A
-    )
+    sums = np.add.reduceat(drawn, lists.first[:-1])
+    return lists._replace(value=drawn / sums[lists.places])
 
 
 def _fields(plan: Plan) -> tuple[object, ...]:

@@ -24,11 +24,10 @@ from surefoot.errors import InvalidSetting
 from surefoot.evidence.counts import Counts
 from surefoot.evidence.fitting import require_no_alarm
 from surefoot.model.count_lists import Entries, added, joined
-from surefoot.model.listed import filled
+from surefoot.model.given_rows import SMALL
 from surefoot.model.policy import EpisodicMixture
 from surefoot.model.problem import Problem
-from surefoot.model.sparse import SMALL, SparseTable
-from surefoot.model.successors import Successors, list_of, offsets
+from surefoot.model.rows import Rows, offsets
 from surefoot.model.transitions import Shape, Transitions
 from surefoot.model.units import Rescaled
 from surefoot.run.loops import draw_baseline
@@ -314,7 +313,7 @@ def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
     return world_like(problem, P, np.clip(seen, 0.0, 1.0), start)
 
 
-def world_like(problem: Problem, P: SparseTable, unknown: Floats, start: Floats) -> TabularMDP:
+def world_like(problem: Problem, P: Rows, unknown: Floats, start: Floats) -> TabularMDP:
     """Return a world that this problem could be about, with these probabilities. What is given of
     rewards and of the start is taken where the problem does not know them.
     """
@@ -330,7 +329,7 @@ def world_like(problem: Problem, P: SparseTable, unknown: Floats, start: Floats)
     )
 
 
-def _suggested(problem: Problem, counts: Counts | None) -> SparseTable:
+def _suggested(problem: Problem, counts: Counts | None) -> Rows:
     """Return these transition probabilities, for all steps or for each. Where nothing was seen, and
     all next states are possible, a few of many stand for all: as many as were seen of each pair
     that was visited, on average; at most ALIKE, or as many as fit.
@@ -340,8 +339,8 @@ def _suggested(problem: Problem, counts: Counts | None) -> SparseTable:
         most = min(ALIKE, math.ceil(len(counts.entries.n) / np.count_nonzero(counts.n_sa)))
     rows = 1 if problem.stationary and (counts is None or counts.pooled) else problem.H
     lists = rows * S * A
-    alike = filled(problem.mask_lists, lists, S, max(1, min(most, SMALL // lists)))
-    place, p = list_of(alike), np.repeat(1.0 / np.diff(alike.first), np.diff(alike.first))
+    alike = problem.limits.filled(rows, max(1, min(most, SMALL // lists)))
+    place, p = alike.places, np.repeat(1.0 / alike.sizes, alike.sizes)
     parts = Entries(place, alike.state, p)
     if counts is not None:
         n_sa, (seen, state, n) = counts.n_sa.reshape(-1), counts.entries
@@ -351,7 +350,7 @@ def _suggested(problem: Problem, counts: Counts | None) -> SparseTable:
         )
     order = np.argsort(parts.place, kind="stable")
     first = offsets(np.bincount(parts.place, minlength=lists))
-    return SparseTable(Successors(first, parts.state[order]), parts.n[order], S, A)
+    return Rows(first, parts.state[order], parts.n[order], S, A)
 
 
 class _Expected:

@@ -9,7 +9,6 @@ from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidSetting
 from surefoot.logs.writing import write_log
-from surefoot.model.listed import rows_of
 from surefoot.model.policy import check_policy
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -67,12 +66,12 @@ def draw_episodes(
 
 def _next(world: TabularMDP, h: int, s: Ints, a: Ints, rng: np.random.Generator) -> Ints:
     """Draw the next state of each of these pairs."""
-    (first, state), pairs = world.successors, world.S * world.A
-    lists = (h % rows_of(world.successors, pairs)) * pairs + s * world.A + a
-    begin, size = first[lists], np.diff(first)[lists]
+    rows = world.transitions
+    lists = rows.list_at(h, s * world.A + a)
+    begin, size = rows.first[lists], rows.sizes[lists]
     place = begin[:, None] + np.minimum(np.arange(size.max()), size[:, None] - 1)
-    weights = np.where(np.arange(size.max()) < size[:, None], world.p_list[place], 0.0)
-    return np.asarray(state[begin + _drawn(weights, rng)])
+    weights = np.where(np.arange(size.max()) < size[:, None], rows.value[place], 0.0)
+    return np.asarray(rows.state[begin + _drawn(weights, rng)])
 
 
 def _drawn(weights: Floats, rng: np.random.Generator) -> Ints:

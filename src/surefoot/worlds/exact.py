@@ -12,7 +12,7 @@ from surefoot import kernels
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import FrozenRecord
 from surefoot.model.policy import EpisodicMixture, boltzmann, check_policy, greedy
-from surefoot.model.sparse import SparseTable
+from surefoot.model.rows import Rows
 from surefoot.model.units import Rescaled, Units
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
@@ -146,7 +146,7 @@ def with_soft_optimum(name: str, P: Floats, r: Floats, H: int, eta: float) -> Ta
 
 def with_baseline(
     name: str,
-    P: Floats | SparseTable,
+    P: Floats | Rows,
     r: Floats,
     H: int,
     baseline: Floats,

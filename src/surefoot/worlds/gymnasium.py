@@ -33,14 +33,14 @@ from surefoot.base.validation import (
     where,
 )
 from surefoot.errors import InvalidModel, InvalidPolicy
+from surefoot.model.given_rows import require_room
 from surefoot.model.names import Name
 from surefoot.model.policy import draw
 from surefoot.model.problem import Problem, require_problem
-from surefoot.model.sparse import require_room
 from surefoot.model.units import Rescaled, Units
 from surefoot.worlds.env_names import named, names_of
 from surefoot.worlds.environments import Env, EnvOrId, can_be_flat, make, require_time
-from surefoot.worlds.outcomes import Outcomes, rewards_by_next, structure, with_start
+from surefoot.worlds.outcomes import Outcomes, structure, with_start
 from surefoot.worlds.registry import FAMILIES, Size, world
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -270,7 +270,7 @@ def _world(
         transitions = with_start(transitions, s1, first)
         paid = np.append(paid, np.zeros(len(transitions.value) - len(paid)))
         r[s1] = 0.0
-    after: Any = rewards_by_next(transitions, paid, nothing)
+    after: Any = transitions._replace(value=paid, elsewhere=nothing)
     return TabularMDP(
         transitions,
         None if found.varied else Rescaled(r),

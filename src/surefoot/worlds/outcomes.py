@@ -7,9 +7,7 @@ import numpy as np
 
 from surefoot.base.arrays import Floats
 from surefoot.errors import InvalidModel
-from surefoot.model.listed import SizedLists
-from surefoot.model.sparse import SparseTable, table_from
-from surefoot.model.successors import PaidLists, Successors, keys_of, list_of, looked_up, offsets
+from surefoot.model.rows import NO_VALUES, Rows, offsets, rows_from
 
 MOST_LISTED = 2**24  # numbers of lists that say what no state leads to
 Outcome = tuple[int, int, float, float]  # pair, next state, probability, reward
@@ -18,7 +16,7 @@ Outcome = tuple[int, int, float, float]  # pair, next state, probability, reward
 class Outcomes(NamedTuple):
     """Outcomes with equal next states added up."""
 
-    transitions: SparseTable
+    transitions: Rows
     earned: Floats  # for each entry, probability times reward
     lowest: float
     highest: float
@@ -41,8 +39,8 @@ class Outcomes(NamedTuple):
         every = every[every[:, 2] != 0.0]
         pair, place = every[:, 0].astype(np.int64), every[:, 1].astype(np.int64)
         p, reward = every[:, 2], every[:, 3]
-        transitions = table_from(pair, place, p, S, A)
-        entry, _ = looked_up(keys_of(*transitions.lists, S), pair * S + place)
+        transitions = rows_from(pair, place, p, S, A)
+        entry, _ = transitions.find(pair, place)
         earned = np.asarray(
             np.bincount(entry, p * reward, len(transitions.value)), dtype=np.float64
         )
@@ -53,28 +51,26 @@ class Outcomes(NamedTuple):
 
     def mean_rewards(self) -> Floats:
         """Return the mean reward (S, A) of each pair."""
-        lists, S, A = self.transitions.lists, self.transitions.S, self.transitions.A
-        return np.asarray(
-            np.bincount(list_of(lists), self.earned, S * A), dtype=np.float64
-        ).reshape(S, A)
+        _, S, A = self.transitions.shape
+        earned = np.bincount(self.transitions.places, self.earned, S * A)
+        return np.asarray(earned, dtype=np.float64).reshape(S, A)
 
 
-def with_start(table: SparseTable, s: int, first: Floats) -> SparseTable:
-    """Return the table with the probabilities of the first states as those of every action in
+def with_start(rows: Rows, s: int, first: Floats) -> Rows:
+    """Return the lists with the probabilities of the first states as those of every action in
     state s, the last one.
     """
     states = np.flatnonzero(first)
-    sizes = np.diff(table.lists.first)
-    sizes[s * table.A :] = len(states)
-    return table._replace(
-        lists=Successors(
-            offsets(sizes), np.concatenate([table.lists.state, np.tile(states, table.A)])
-        ),
-        value=np.concatenate([table.value, np.tile(first[states], table.A)]),
+    sizes = rows.sizes
+    sizes[s * rows.A :] = len(states)
+    return rows._replace(
+        first=offsets(sizes),
+        state=np.concatenate([rows.state, np.tile(states, rows.A)]),
+        value=np.concatenate([rows.value, np.tile(first[states], rows.A)]),
     )
 
 
-def structure(S: int, A: int, absorbing_state: int, start: int | None) -> Successors:
+def structure(S: int, A: int, absorbing_state: int, start: int | None) -> Rows:
     """Return the support that follows from how a problem is built: the absorbing state is
     permanent, the common start leads to the states before both, and no state leads to the start.
 
@@ -88,11 +84,4 @@ def structure(S: int, A: int, absorbing_state: int, start: int | None) -> Succes
         follow[start] = list(range(absorbing_state))
     sizes = np.repeat([len(states) for states in follow], A)
     each = [np.tile(np.array(states, dtype=np.int64), A) for states in follow]
-    return Successors(offsets(sizes), np.concatenate(each))
-
-
-def rewards_by_next(table: SparseTable, paid: Floats, elsewhere: float) -> SizedLists:
-    """Return rescaled rewards by next state, one for each entry of the table, as a problem keeps
-    them.
-    """
-    return SizedLists(PaidLists(*table.lists, paid, elsewhere), table.S, table.A)
+    return Rows(offsets(sizes), np.concatenate(each), NO_VALUES, S, A)

@@ -24,19 +24,17 @@ from surefoot.base.validation import (
     where,
 )
 from surefoot.errors import InvalidModel
-from surefoot.model.listed import first_outside, read_only_lists, rows_of
+from surefoot.model.given_rows import require_small
 from surefoot.model.names import NO_NAMES, Name, Names
 from surefoot.model.policy import check_policy, draw
 from surefoot.model.problem import Problem
+from surefoot.model.rows import Rows, aligned, first_outside
 from surefoot.model.signal import signal
-from surefoot.model.sparse import SparseTable, require_small
-from surefoot.model.successors import Successors, listed
 from surefoot.model.units import Rescaled, Units, per_step_to_user, with_rescaled
 from surefoot.worlds.dynamics import (
     MEANING,
     given_sparse,
     mean_rewards,
-    paid_by_entry,
     require_steps,
     rewards_by_step,
     sparse_dynamics,
@@ -58,15 +56,15 @@ class TabularMDP(FrozenRecord):
 
     For many states, P and r_next may be sparse matrices of scipy, (S*A, S) with the row s*A + a for
     each pair, together with `H`; or a list of one for each step. However P is given, it is kept as
-    lists: `successors` and `p_list`.
+    lists of next states: `transitions`.
 
     `problem` is what an agent knows: all but P. `problem.forget(rewards=True)` is a problem with
     less knowledge, and `with_support()` a world whose agents know which transitions are possible.
     """
 
-    # the next states with P > 0, pair by pair: one set of lists for all steps, or one for each
-    successors: Successors
-    p_list: Floats  # the probabilities of `successors`
+    # the next states with P > 0 and their probabilities: one set of lists for all steps, or one
+    # for each
+    transitions: Rows
     r_rescaled: Floats  # (H, S, A): mean rewards, in 0..1
     r_rows: Floats  # (H or 1, S*A), rescaled
     start: Floats  # (S,)
@@ -79,7 +77,7 @@ class TabularMDP(FrozenRecord):
 
     def __init__(
         self,
-        P: "ArrayLike | SparseTable | Any",
+        P: "ArrayLike | Rows | Any",
         r: "ArrayLike | Rescaled | None" = None,
         s1: int = 0,
         H: int | None = None,
@@ -102,8 +100,8 @@ class TabularMDP(FrozenRecord):
         word, axes = ("r", 2) if r_next is None else ("r_next", 3)
         given = r if r_next is None else r_next
         found = sparse_dynamics if not isinstance(P, np.ndarray) and given_sparse(P) else _of_array
-        table, steps, stationary = found(P, given, word, H)
-        S, A = table.S, table.A
+        transitions, steps, stationary = found(P, given, word, H)
+        S, A = transitions.S, transitions.A
         if isinstance(start, str):
             raise InvalidModel(
                 "The start of a true world is known. Use world.problem.forget(start=True) for "
@@ -126,12 +124,11 @@ class TabularMDP(FrozenRecord):
                 "for every pair, or a sparse matrix (S*A, S) whose row s*A + a is of state s and "
                 "action a."
             )
-        mean = mean_rewards(problem, table)
+        mean = mean_rewards(problem, transitions)
         assert problem.start is not None
         freeze(
             self,
-            successors=read_only_lists(table.lists),
-            p_list=table.value,
+            transitions=transitions.frozen(),
             r_rescaled=np.broadcast_to(mean.reshape(-1, S, A), (steps, S, A)),
             r_rows=mean,
             start=problem.start,
@@ -161,30 +158,24 @@ class TabularMDP(FrozenRecord):
 
     def outside(self, problem: Problem) -> tuple[int, int] | None:
         """Return the first transition that happens here and that the mask of this problem excludes,
-        as step and place in `successors`; None if there is none.
+        as step and place in `transitions`; None if there is none.
         """
-        if not problem.knows_support:
-            return None
-        assert problem.mask_lists is not None
-        return first_outside(self.successors, problem.mask_lists, self.S, self.S * self.A)
+        return None if problem.mask is None else first_outside(self.transitions, problem.mask)
 
     def entry(self, i: int) -> tuple[int, int, int, float]:
-        """Return state, action, next state and probability of an entry of `successors`."""
-        pair = (int(np.searchsorted(self.successors.first, i, side="right")) - 1) % (
-            self.S * self.A
-        )
-        return *divmod(pair, self.A), int(self.successors.state[i]), float(self.p_list[i])
+        """Return state, action, next state and probability of an entry of `transitions`."""
+        rows = self.transitions
+        place = int(np.searchsorted(rows.first, i, side="right")) - 1
+        s, a = divmod(place % rows.pairs, self.A)
+        return s, a, int(rows.state[i]), float(rows.value[i])
 
     @cached_property
     def P_rows(self) -> Floats:
         """The transition probabilities (H or 1, S, A, S), made on first use, and refused where
         they are many.
         """
-        table = self.table
-        require_small(
-            "P", (table.rows, self.S, self.A, self.S), "world.successors and world.p_list"
-        )
-        return read_only(table.dense().reshape(-1, self.S, self.A, self.S))
+        require_small("P", (*self.transitions.shape, self.S), "world.transitions")
+        return read_only(self.transitions.dense())
 
     @cached_property
     def P(self) -> Floats:
@@ -196,18 +187,13 @@ class TabularMDP(FrozenRecord):
     @cached_property
     def dynamics(self) -> str:
         """A digest of the transition probabilities, which identifies them."""
-        return f"dynamics {digest([one_row(array) for array in (*self.successors, self.p_list)])}"
-
-    @property
-    def table(self) -> SparseTable:
-        """The transition probabilities as a sparse table."""
-        return SparseTable(self.successors, self.p_list, self.S, self.A)
+        return f"dynamics {digest([one_row(array) for array in self.transitions[:3]])}"
 
     def next_states(self, h: int, s: int, a: int) -> tuple[Ints, Floats]:
         """Return the next states that are possible, and their probabilities."""
-        lists, pairs = self.successors, self.S * self.A
-        i = (h % rows_of(lists, pairs)) * pairs + s * self.A + a
-        return lists.of(i), self.p_list[lists.first[i] : lists.first[i + 1]]
+        rows = self.transitions
+        i = int(rows.list_at(h, s * self.A + a))
+        return rows.of(i), rows.values_of(i)
 
     @property
     def r(self) -> Floats:
@@ -267,18 +253,8 @@ class TabularMDP(FrozenRecord):
         """Return pair, next state and probability of every transition that is possible at step
         h.
         """
-        first, state, p = self.lists_at(h)
-        return np.repeat(np.arange(len(first) - 1), np.diff(first)), state, p
-
-    def lists_at(self, h: int) -> tuple[Ints, Ints, Floats]:
-        """Return where the list of each pair begins at step h, and its end; next states and
-        probabilities.
-        """
-        (first, state), pairs = self.successors, self.S * self.A
-        row = h % rows_of(self.successors, pairs)
-        first = first[row * pairs : (row + 1) * pairs + 1]
-        own = slice(first[0], first[-1])
-        return first - first[0], state[own], self.p_list[own]
+        rows = self.transitions.at(h)
+        return rows.places, rows.state, rows.value
 
     def at_start(self, V: Floats) -> float:
         """Return the value at the start of values V (S,) of the first step: at s1, or averaged
@@ -294,7 +270,7 @@ class TabularMDP(FrozenRecord):
         """Return the same world, whose agents know which transitions are possible: those with P
         > 0.
         """
-        return _rebuilt(self._arguments() | {"support": self.successors}, self.problem.names)
+        return _rebuilt(self._arguments() | {"support": self.transitions}, self.problem.names)
 
     def averaged(self) -> "TabularMDP":
         """Return the same world, whose agents know the mean reward of each pair instead of r_next.
@@ -324,22 +300,24 @@ class TabularMDP(FrozenRecord):
         """The probabilities with the pair (s, a) last, as the kernels read them; of size 0 where
         few of many states follow a pair.
         """
-        return read_only(kernels.pairs_last(*self.successors, self.p_list, self.S, self.A))
+        return read_only(kernels.pairs_last(self.transitions))
 
     @cached_property
     def paid_list(self) -> Floats:
-        """What each entry of `successors` pays, (steps, entries): one row, or one for each step
+        """What each entry of `transitions` pays, (steps, entries): one row, or one for each step
         where only the rewards depend on it; of size 0 where rewards do not depend on the next
         state.
         """
-        paid = paid_by_entry(self.problem, self.table)
-        return read_only(np.zeros((0, 0)) if paid is None else paid)
+        return read_only(self._paid_to(self.problem))
+
+    def _paid_to(self, problem: Problem) -> Floats:
+        """Return what each entry of `transitions` pays, as an agent of this problem knows it."""
+        return np.zeros((0, 0)) if problem.paid is None else aligned(problem.paid, self.transitions)
 
     def for_kernels(self) -> "kernels.World":
         """Return the world as the kernels read it."""
         return kernels.World(
-            *self.successors,
-            self.p_list,
+            self.transitions,
             self.P_pairs,
             self.r_rows,
             self.paid_list,
@@ -350,14 +328,13 @@ class TabularMDP(FrozenRecord):
 
     def rewards_for(self, problem: Problem) -> "kernels.KnownRewards":
         """Return the rewards that an agent of this problem knows, as the kernels read them."""
-        paid = paid_by_entry(problem, self.table)
-        after = np.zeros((0, 0)) if paid is None else paid
+        after = self._paid_to(problem)
         return kernels.known_rewards_from(problem.r_rows, after, problem.unknown_rows)
 
     def _arguments(self) -> dict[str, Any]:
         known = self.problem.arguments()
         return {
-            "P": self.table,
+            "P": self.transitions,
             **{word: known[word] for word in ("r", "r_next", "H", "start", "support", "units")},
             "random_rewards": self.random_rewards,
             "name": self.name,
@@ -382,8 +359,8 @@ def _rebuilt(arguments: dict[str, Any], names: Names = NO_NAMES) -> TabularMDP:
     return made
 
 
-def _of_array(P: Any, rewards: Any, word: str, H: int | None) -> tuple[SparseTable, int, bool]:
-    """Return the table of an array P, the number of steps, and whether they all share the
+def _of_array(P: Any, rewards: Any, word: str, H: int | None) -> tuple[Rows, int, bool]:
+    """Return the lists of an array P, the number of steps, and whether they all share the
     dynamics.
     """
     given_P = as_floats("P", P, InvalidModel)
@@ -402,8 +379,9 @@ def _of_array(P: Any, rewards: Any, word: str, H: int | None) -> tuple[SparseTab
             "must agree."
         )
     require_distributions("P", given_P, MEANING, InvalidModel)
-    lists = listed(transitions.reshape(rows, S * A, S) > 0.0)
-    return SparseTable(lists, transitions[transitions > 0.0], S, A), steps, given_P.ndim == 3
+    keys = np.flatnonzero(transitions > 0.0)
+    lists = Rows.of_keys(keys, (rows, S, A), transitions.reshape(-1)[keys])
+    return lists, steps, given_P.ndim == 3
 
 
 def _checked_floor(floor: float, problem: Problem) -> float:

@@ -14,7 +14,7 @@ from gymnasium.envs.toy_text.frozen_lake import generate_random_map
 from numpy.testing import assert_array_equal
 
 import surefoot as sf
-from surefoot.model.listed import SizedLists
+from surefoot.model.rows import Rows
 
 S, A, H = 4, 2, 3
 EVEN = np.full((S * A, S), 1.0 / S)
@@ -52,18 +52,18 @@ def test_what_was_given_is_not_changed():
     before = P.indices.copy()
     world = sf.TabularMDP(P, R, H=H)
     assert_array_equal(P.indices, before)
-    assert world.p_list.flags.writeable is False
-    assert world.successors.state.flags.writeable is False
+    assert world.transitions.value.flags.writeable is False
+    assert world.transitions.state.flags.writeable is False
 
 
 def test_duplicates_are_added_up_and_zeros_left_out():
     rows = np.repeat(np.arange(S * A), 3)
     columns = np.tile([2, 1, 2], S * A)
     world = sf.TabularMDP(duplicated(np.tile([0.25, 0.5, 0.25], S * A), rows, columns), R, H=H)
-    assert world.successors.of(0).tolist() == [1, 2]
-    assert world.p_list[:2].tolist() == [0.5, 0.5]
+    assert world.transitions.of(0).tolist() == [1, 2]
+    assert world.transitions.value[:2].tolist() == [0.5, 0.5]
     zeros = duplicated(np.tile([0.0, 1.0, 0.0], S * A), rows, columns)
-    assert sf.TabularMDP(zeros, R, H=H).successors.of(3).tolist() == [1]
+    assert sf.TabularMDP(zeros, R, H=H).transitions.of(3).tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -199,15 +199,15 @@ def test_dense_arrays_of_a_large_world_are_refused_with_what_to_read(assert_refu
     world = sf.world("grid-traps", rows=70, columns=70).with_support()
     assert world.P_pairs.size == 0
     for read in (lambda: world.P, lambda: world.P_rows):
-        assert_refused(sf.InvalidModel, r"Read world\.successors and world\.p_list instead", read)
-    with pytest.raises(sf.InvalidModel, match=r"Read problem\.mask_lists instead"):
+        assert_refused(sf.InvalidModel, r"Read world\.transitions instead", read)
+    with pytest.raises(sf.InvalidModel, match=r"Read problem\.mask instead"):
         _ = world.problem.support
     by_next = scipy.sparse.csr_array(
-        (world.p_list, (world.entries(0)[0], world.entries(0)[1])), shape=(19600, 4900)
+        (world.transitions.value, (world.entries(0)[0], world.entries(0)[1])), shape=(19600, 4900)
     )
     paid = sf.Problem(r_next=by_next, H=2)
     assert (paid.S, paid.A) == (4900, 4)
-    assert_refused(sf.InvalidModel, r"Read problem\.paid_lists instead", paid.r_next_at, 0)
+    assert_refused(sf.InvalidModel, r"Read problem\.paid instead", paid.r_next_at, 0)
 
 
 LP_AGENTS = [sf.DOPE, sf.OptPessLP]
@@ -240,11 +240,11 @@ def test_a_problem_may_be_sparse_by_itself(assert_refused):
     mask = sparse(changed((slice(None), 0), 0.0) > 0)
     problem = sf.Problem(R, H=H, support=mask, stationary=True)
     assert problem.knows_support
-    assert problem.mask_lists.of(0).tolist() == [1, 2, 3]
+    assert problem.mask.of(0).tolist() == [1, 2, 3]
     assert "support known" in repr(problem)
     assert not problem.allows(0, 1, 1, 0)
     assert problem.allows(0, 1, 1, 3)
-    assert problem.forget(support=True).mask_lists is None
+    assert problem.forget(support=True).mask is None
     by_step = sf.Problem(R, H=H, support=[mask] * H)
     assert not by_step.same_as(problem)
     paid = sf.Problem(r_next=sparse(), H=H, stationary=True)
@@ -254,7 +254,7 @@ def test_a_problem_may_be_sparse_by_itself(assert_refused):
         sf.InvalidSetting, "next state", sf.StepMix.paper, paid, sf.uniform(H, S, A), floor=0.1
     )
     hidden = paid.forget(rewards=True)
-    assert hidden.paid_lists is None
+    assert hidden.paid is None
     assert hidden.stationary
     assert sf.KL().events(problem, pooled=True) == S * A
 
@@ -262,12 +262,12 @@ def test_a_problem_may_be_sparse_by_itself(assert_refused):
 def test_a_problem_says_what_its_lists_hold():
     loops = scipy.sparse.eye_array(100, format="csr")
     many = sf.Problem(r_next=2 * loops, H=H, support=loops, units=sf.Units(-2, 2))
-    assert isinstance(many.arguments()["r_next"], SizedLists)
-    assert many.paid_lists.elsewhere == 0.5
+    assert isinstance(many.arguments()["r_next"], Rows)
+    assert many.paid.elsewhere == 0.5
     assert float(many.reward_of(0, 3, 0, 3)) == 1.0
     assert many.knows_support
     assert many.never_left(7)
-    assert many.forget(support=True, rewards=True).mask_lists is None
+    assert many.forget(support=True, rewards=True).mask is None
     assert sf.KL().events(many, pooled=False) == 1
 
 
@@ -345,9 +345,8 @@ def test_what_a_large_environment_leaves_unsaid(monkeypatch):
 def test_large_families(name, sizes, states, most):
     world = sf.world(name, **sizes)
     assert states == world.S
-    assert (
-        1 <= np.diff(world.successors.first).min() <= np.diff(world.successors.first).max() <= most
-    )
+    sizes = world.transitions.sizes
+    assert 1 <= sizes.min() <= sizes.max() <= most
     value = sf.value(world, world.baseline)
     best = sf.solve(world).value
     assert world.suggested_floor < value < 0.95 * best

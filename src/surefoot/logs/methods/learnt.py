@@ -22,7 +22,6 @@ from surefoot.logs.codebook import Codebook
 from surefoot.logs.log_counts import LogCounts
 from surefoot.logs.methods.savings import Saving, savings
 from surefoot.model.count_lists import Entries
-from surefoot.model.listed import rows_of
 from surefoot.model.problem import Problem
 from surefoot.model.transitions import LARGEST_COUNT, Transitions
 
@@ -261,10 +260,10 @@ def logged_value(problem: Problem, counts: Counts) -> float:
     when. So it is if rewards depend on the next state: that of the last step is not in pooled
     counts.
     """
-    rows, lists = counts.shape[0], problem.paid_lists
+    rows, paid = counts.shape[0], problem.paid
     known = (problem.r_rows, problem.unknown_rows)
     by_step = any(some is not None and len(some) > 1 for some in known)
-    by_step |= lists is not None and rows_of(lists, problem.S * problem.A) > 1
+    by_step |= paid is not None and paid.rows > 1
     if counts.shared and (by_step or problem.pays_by_next):
         return math.nan
     total = 0.0

@@ -13,9 +13,8 @@ from surefoot.errors import InvalidLog, InvalidSetting
 from surefoot.evidence.counts import Counts
 from surefoot.logs.codebook import AS_LOGGED
 from surefoot.logs.log_counts import BY_NEXT_STATE, LogCounts
-from surefoot.model.listed import SizedLists, anything_follows, rows_of, without_last
 from surefoot.model.problem import Problem
-from surefoot.model.successors import Successors
+from surefoot.model.rows import Rows
 from surefoot.model.units import with_rescaled
 
 # their axes
@@ -77,8 +76,8 @@ def savings(
         yield _start(log, declared)
     if problem.unknown_rows is not None and problem.unknown[:, : len(log.codebook.states)].any():
         yield _rewards(log, problem.stationary, declared)
-    own, mask = len(log.codebook.states), problem.mask_lists
-    if problem.unseen_state is None and anything_follows(mask, problem.S, problem.A, own):
+    own = len(log.codebook.states)
+    if problem.unseen_state is None and problem.limits.says_nothing(own):
         seen = log.problem(support=AS_LOGGED, stationary=problem.stationary).arguments()["support"]
         more = declared({"support": seen, "ended_state": log.absorbing_state})
         yield Saving(
@@ -88,7 +87,7 @@ def savings(
             more,
         )
     steady = not (problem.stationary or _of_folds(counts, log)) and problem.H > 1
-    one_mask = mask is None or rows_of(mask, problem.S * problem.A) == 1
+    one_mask = problem.limits.rows == 1
     if steady and one_mask and (problem.unknown_rows is None or len(problem.unknown_rows) == 1):
         pooled = counts.pool()
         contradicted = pooled.steps is not None and unlike(pooled.steps, problem) is not None
@@ -157,8 +156,8 @@ def _all_seen(problem: Problem) -> Problem:
         given = known[name]
         if given is None or isinstance(given, str):
             continue
-        if isinstance(given, Successors | SizedLists):
-            known[name] = without_last(given, problem.S, problem.A)
+        if isinstance(given, Rows):
+            known[name] = given.without_last()
             continue
         for axis in axes:
             given = np.delete(given, problem.S - 1, axis=axis)

@@ -16,7 +16,6 @@ from surefoot.bounds.undeclared import more_events
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.evidence.counts import Counts
 from surefoot.logs.methods.learnt import Learnt, require_log
-from surefoot.model.listed import rows_of
 from surefoot.model.problem import Problem
 
 VI_LCB = {
@@ -161,17 +160,14 @@ def _sure(problem: Problem, h: int) -> tuple[Bools, Ints]:
     Known means before the log: rewards read from it would carry other folds into V. With such
     rewards only the absorbing state is sure.
     """
-    S, A, mask = problem.S, problem.A, problem.mask_lists
-    if mask is None:
-        return np.zeros((S, A), dtype=np.bool_), np.zeros((S, A), dtype=np.int64)
-    first = mask.first[h % rows_of(mask, S * A) * S * A :][: S * A + 1]
-    sure = (np.diff(first) == 1).reshape(S, A) & ~problem.unknown_at(h)
+    S, A, mask = problem.S, problem.A, problem.limits.at(h)
+    sure = (mask.sizes == 1).reshape(S, A) & ~problem.unknown_at(h)
     if problem.rewards_at_least:
         sure &= np.arange(S)[:, None] == (
             -1 if problem.absorbing_state is None else problem.absorbing_state
         )
     s_next = np.zeros((S, A), dtype=np.int64)
-    s_next[sure] = mask.state[first[:-1].reshape(S, A)[sure]]
+    s_next[sure] = mask.state[mask.first[:-1].reshape(S, A)[sure]]
     return sure, s_next
 
 

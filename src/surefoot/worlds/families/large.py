@@ -6,7 +6,8 @@ import numpy as np
 
 from surefoot.base.validation import require_integer, require_number
 from surefoot.errors import InvalidModel
-from surefoot.model.sparse import require_room, table_from
+from surefoot.model.given_rows import require_room
+from surefoot.model.rows import rows_from
 from surefoot.worlds.exact import lean, with_baseline
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -58,7 +59,7 @@ def grid_traps(
     r = np.where(stays, 0.0, (0.3 + 0.35 * depth)[:, None])
     rule = np.zeros((S, A))
     rule[np.arange(S), np.where(row > 0, UP, np.where(column < columns - 1, RIGHT, LEFT))] = 1.0
-    P = table_from(np.tile(pair, 3), states, p, S, A)
+    P = rows_from(np.tile(pair, 3), states, p, S, A)
     return with_baseline("grid-traps", P, r, H, lean(np.broadcast_to(rule, (H, S, A)), 0.1))
 
 
@@ -103,7 +104,7 @@ def call_centre(lines: int = 6, desks: int = 3, hours: int = 4, H: int = 12) -> 
     pairs.append(closed * A + np.arange(A))
     states.append(np.full(A, closed))
     shares.append(np.ones(A))
-    P = table_from(np.concatenate(pairs), np.concatenate(states), np.concatenate(shares), S, A)
+    P = rows_from(np.concatenate(pairs), np.concatenate(states), np.concatenate(shares), S, A)
     paid = 0.4 + (0.6 * taken - 0.3 * agents) / desks - 0.4 * (waiting / lines) ** 2
     r = np.repeat(np.append(np.clip(paid, 0.0, 1.0), 0.0)[:, None], A, axis=1)
     rule = np.zeros((S, A))
