@@ -29,6 +29,8 @@ from surefoot.model.units import Rescaled, Units, rescaled_rewards
 # numbers of a dense table that is still made of lists, where somebody reads it
 SMALL = 2**24
 TABLES = 12  # arrays (H, S, A) that a plan and its values need at once, at least
+# numbers of rewards by next state that are written out, for each next state
+MOST_WRITTEN = 2**22
 
 
 def is_sparse(given: object) -> bool:
@@ -129,6 +131,7 @@ def _entries(
     """Return how many entries each row has, their columns in ascending order, and their numbers."""
     if matrix.dtype.kind not in "fiub":
         raise InvalidModel(f"{name} has dtype {matrix.dtype}, expected real numbers.")
+    _require_sound(name, matrix)
     # first floats: entries of the same place are added up in them
     rows = matrix.astype(np.float64).tocsr(copy=True)
     bad = np.flatnonzero(~np.isfinite(rows.data))
@@ -142,6 +145,21 @@ def _entries(
     if not keep_zeros:
         rows.eliminate_zeros()
     return np.diff(rows.indptr), rows.indices.astype(np.int64), rows.data
+
+
+def _require_sound(name: str, matrix: Any) -> None:
+    """Refuse a matrix whose indices lead out of it: scipy takes them as they are, and what reads
+    them would read the memory beside it.
+    """
+    try:
+        if hasattr(matrix, "check_format"):
+            matrix.check_format(full_check=True)
+    except ValueError as reason:
+        raise InvalidModel(
+            f"{name} is no sound sparse matrix ({reason}), expected rows and columns counted from "
+            f"0 within its shape {tuple(matrix.shape)}. Build it again: scipy.sparse.coo_array("
+            "(values, (rows, columns)), shape=...)."
+        ) from None
 
 
 def _place(name: str, rows: Any, entry: int, A: int) -> str:
@@ -214,13 +232,10 @@ def mask_from(given: Any, S: int, A: int, H: int) -> Rows | None:
 
 def _checked(name: str, given: Rows, S: int, A: int, H: int) -> Rows:
     """Return a copy of lists that fit these sizes, as a mask; refuse others."""
-    parts = (given.first, given.state)
-    whole = all(np.asarray(part).dtype.kind in "iu" for part in parts)
-    first, state = (np.array(part, dtype=np.int64) for part in parts)
+    first, state = (np.asarray(part) for part in (given.first, given.state))
     whole = (
-        whole
+        all(part.dtype.kind in "iu" and part.ndim == 1 for part in (first, state))
         and (given.S, given.A) == (S, A)
-        and first.ndim == state.ndim == 1
         and len(first) - 1 in (S * A, H * S * A)
         and first[0] == 0
     )
@@ -228,6 +243,7 @@ def _checked(name: str, given: Rows, S: int, A: int, H: int) -> Rows:
         raise InvalidModel(
             f"{name} has lists that do not fit, expected S*A = {S * A} of them, or H times as many."
         )
+    first, state = first.astype(np.int64), state.astype(np.int64)
     lists = Rows(first, state, NO_VALUES, S, A).frozen()
     if (np.diff(lists.keys) <= 0).any() or (state < 0).any() or (state >= S).any():
         raise InvalidModel(f"{name} has lists that are not states 0..{S - 1} in ascending order.")
@@ -261,6 +277,16 @@ def paid_from(given: Any, units: Units, H: int | None) -> tuple[Rows, int]:
     rewards = np.append(found.value, others)
     read = np.asarray(rescaled_rewards("r_next", rewards, units, None))
     return found._replace(value=read[:-1], elsewhere=float(read[-1])).frozen(), steps
+
+
+def written_out(paid: Rows) -> Rows:
+    """Return the same rewards, with every next state listed where these are few: of those that are
+    not listed nothing is known but the least and the largest value of all states.
+    """
+    numbers = (len(paid.first) - 1) * paid.S
+    if paid.full or numbers > MOST_WRITTEN:
+        return paid
+    return Rows.of_keys(np.arange(numbers), paid.shape, paid.dense().reshape(-1))
 
 
 def _require_in_range(found: Rows, units: Units) -> None:

@@ -31,6 +31,7 @@ from surefoot.model.given_rows import (
     paid_from,
     require_all_paid,
     require_small,
+    written_out,
 )
 from surefoot.model.names import NO_NAMES, Name, Names, checked_names
 from surefoot.model.origin import NUMBERS, UNKNOWN, Origin
@@ -158,8 +159,10 @@ class Problem(FrozenRecord):
         rows, S, A = rewards.shape
         unknown_mask = mask_of("unknown", unknown, (S, A), steps)
         mask = mask_from(support, S, A, steps)
-        if paid is not None and not rewards_at_least:
-            require_all_paid(paid, mask, units)
+        if paid is not None:
+            if not rewards_at_least:
+                require_all_paid(paid, mask, units)
+            paid = written_out(paid)
         if unknown_mask is not None and paid is not None:
             raise InvalidModel(
                 "Rewards are either unknown or given as r_next. Leave one of the two out."

@@ -263,7 +263,7 @@ def test_a_problem_says_what_its_lists_hold():
     loops = scipy.sparse.eye_array(100, format="csr")
     many = sf.Problem(r_next=2 * loops, H=H, support=loops, units=sf.Units(-2, 2))
     assert isinstance(many.arguments()["r_next"], Rows)
-    assert many.paid.elsewhere == 0.5
+    assert float(many.reward_of(0, 3, 0, 4)) == 0.5
     assert float(many.reward_of(0, 3, 0, 3)) == 1.0
     assert many.knows_support
     assert many.never_left(7)
@@ -401,3 +401,52 @@ def test_a_call_centre_by_hand():
 )
 def test_wrong_sizes_of_a_grid(sizes, text, assert_refused):
     assert_refused(sf.InvalidModel, text, sf.world, "grid-traps", **sizes)
+
+
+def unsound(column=None, end=None):
+    """A matrix of 8 pairs and 4 states that scipy takes, with a column or the end of a row beyond
+    it.
+    """
+    columns, ends = np.zeros(8, dtype=int), np.arange(9)
+    if column is not None:
+        columns[3] = column
+    if end is not None:
+        ends[5] = end
+    return scipy.sparse.csr_array((np.ones(8), columns, ends), shape=(8, 4))
+
+
+READERS = {
+    "support": lambda given: sf.Problem(np.zeros((4, 2)), H=3, support=given),
+    "r_next": lambda given: sf.Problem(r_next=given, H=3),
+    "P": lambda given: sf.TabularMDP(given, np.zeros((4, 2)), H=3),
+    "n_sas": lambda given: sf.Counts(given, H=3),
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+@pytest.mark.parametrize("wrong", [{"column": 4}, {"column": -1}, {"column": 10**6}, {"end": 99}])
+def test_matrices_that_lead_out_of_themselves_are_refused(read, wrong):
+    """Control: with every entry in column 0 the same matrix is read."""
+    with pytest.raises(sf.SurefootError, match=r"no sound sparse matrix .* Build it again"):
+        read(unsound(**wrong))
+    assert read(unsound()) is not None
+
+
+def test_rewards_that_are_not_stored_make_no_bound_looser():
+    """As a matrix, and as the table that it stands for: the same plan, to the bit. Control: rewards
+    that are left as lists, without a number for each next state, prove less.
+    """
+    rng = np.random.default_rng(0)
+    S, A, H = 6, 2, 3
+    table = np.where(rng.random((S, A, S)) < 0.4, rng.random((S, A, S)), 0.0)
+    n_sas = rng.poisson(200.0, (H, S, A, S))
+    given = scipy.sparse.csr_array(table.reshape(S * A, S))
+    lower = []
+    for r_next, most in ((table, 2**22), (given, 2**22), (given, 0)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("surefoot.model.given_rows.MOST_WRITTEN", most)
+            problem = sf.Problem(r_next=r_next, H=H)
+        agent = sf.StepMix(problem, sf.uniform(H, S, A), 0.0, delta=0.1, returns=None)
+        lower.append(agent.plan(sf.Counts(n_sas)).candidates.tolist())
+    assert lower[0] == lower[1]
+    assert lower[2][-1] < lower[1][-1]
