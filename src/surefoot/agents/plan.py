@@ -34,6 +34,7 @@ UNCLAIMED = (
 
 # in the order of the kernels' numbers
 SOURCES: tuple[Source, ...] = ("baseline", "mixture", "optimistic")
+ROUNDING = 2.0**-50  # of a sum of two products: more than it may have been rounded up by
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -247,7 +248,8 @@ def proved(L: Floats, c: int, rho: float, floor: float, mixed: bool) -> float:
     """
     if c == 0 or rho == 0.0:
         return float(L[c])
-    return float((1.0 - rho) * L[c] + rho * L[c - 1]) if mixed else floor
+    value = (1.0 - rho) * L[c] + rho * L[c - 1]
+    return float(value * (1.0 - ROUNDING)) if mixed else floor
 
 
 def exit_taken(h: int, rho: float, H: int) -> Source:
