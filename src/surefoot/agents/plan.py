@@ -34,7 +34,7 @@ UNCLAIMED = (
 
 # in the order of the kernels' numbers
 SOURCES: tuple[Source, ...] = ("baseline", "mixture", "optimistic")
-ROUNDING = 2.0**-50  # of a sum of two products: more than it may have been rounded up by
+ROUNDING = 2.0**-51  # of a sum of two products: more than it may have been rounded up by
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)

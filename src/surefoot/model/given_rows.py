@@ -286,7 +286,9 @@ def written_out(paid: Rows) -> Rows:
     numbers = (len(paid.first) - 1) * paid.S
     if paid.full or numbers > MOST_WRITTEN:
         return paid
-    return Rows.of_keys(np.arange(numbers), paid.shape, paid.dense().reshape(-1))
+    values = np.full(numbers, paid.elsewhere)
+    values[paid.keys] = paid.value
+    return Rows.of_keys(np.arange(numbers), paid.shape, values)
 
 
 def _require_in_range(found: Rows, units: Units) -> None:
