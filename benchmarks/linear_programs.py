@@ -71,7 +71,7 @@ def by_scipy(agent: sf.DOPE, counts: sf.Counts, repeats: int) -> float:
     from scipy.optimize import linprog
     from scipy.sparse import coo_array
 
-    model = agent.model(counts)
+    model = sf.Model(agent.problem, counts, agent.delta)
     b = agent.bounds.b(model, agent.episodes)
     H, S, A, _ = b.shape
     z = np.arange(b.size).reshape(b.shape)
