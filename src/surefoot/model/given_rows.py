@@ -29,8 +29,9 @@ from surefoot.model.units import Rescaled, Units, rescaled_rewards
 # numbers of a dense table that is still made of lists, where somebody reads it
 SMALL = 2**24
 TABLES = 12  # arrays (H, S, A) that a plan and its values need at once, at least
-# numbers of rewards by next state that are written out, for each next state
-MOST_WRITTEN = 2**22
+# numbers of rewards by next state that are written out at each step, for each next state: every
+# backup reads them
+MOST_WRITTEN = 2**15
 
 
 def is_sparse(given: object) -> bool:
@@ -284,7 +285,7 @@ def written_out(paid: Rows) -> Rows:
     not listed nothing is known but the least and the largest value of all states.
     """
     numbers = (len(paid.first) - 1) * paid.S
-    if paid.full or numbers > MOST_WRITTEN:
+    if paid.full or paid.pairs * paid.S > MOST_WRITTEN:
         return paid
     values = np.full(numbers, paid.elsewhere)
     values[paid.keys] = paid.value

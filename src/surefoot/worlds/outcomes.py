@@ -9,7 +9,7 @@ from surefoot.base.arrays import Floats
 from surefoot.errors import InvalidModel
 from surefoot.model.rows import NO_VALUES, Rows, offsets, rows_from
 
-MOST_LISTED = 2**24  # numbers of lists that say what no state leads to
+MOST_LISTED = 2**15  # numbers of lists that say what no state leads to: each backup reads them
 Outcome = tuple[int, int, float, float]  # pair, next state, probability, reward
 
 
